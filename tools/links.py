@@ -18,7 +18,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|yaml|cpp|cu|h|json|sh))`")
 MODULE = re.compile(rf"`((?:chronoscale\.)?(?:{'|'.join(ROOMS)})(?:\.\w+)+)`")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-OLD = ("CHANGELOG.md", "docs/moved_0.2.md")  # names what is gone
+OLD = ("CHANGELOG.md", "moved_0.2.md")  # names what is gone
 MADE = ("runs/", "build/", "report/", "train/", "dist/", "results/", "tcsr/", "parts-")  # what commands write
 
 

@@ -14,18 +14,18 @@ from chronoscale.errors import UserError
 
 
 class Retention(Protocol):
-    """Policy of how many chunks of each snapshot are retained.
+    """Policy of how many vertex chunks of each snapshot in a window are kept: fewer of older ones (FlareDTDG).
 
-    Chunks are retained in one order, so that of two snapshots the one with fewer has a subset of the other's.
+    Chunks are kept in one order, so that of two snapshots the one with fewer has a subset of the other's.
     """
 
     @property
     def window(self) -> int:
-        """Snapshots of a window."""
+        """Return the snapshots of a window."""
         ...
 
     def kept_chunks(self, chunks: int) -> Int64:
-        """Return the number of chunks retained of the snapshot of each age, int64 [window]; age 0 is the newest, which is whole."""
+        """Return how many of `chunks` vertex chunks the snapshot of each age keeps, int64 [window]; age 0 is the newest, which is whole."""
         ...
 
 

@@ -67,12 +67,18 @@ def _spread(chunks: range, generator: np.random.Generator) -> Int64:
 
 
 def levels(retention: Retention, chunks: int) -> Int64:
-    """Return the different numbers of chunks that a window's snapshots keep, int64 [levels], falling; the first is all."""
+    """Return the different numbers of vertex chunks that snapshots of a window keep, int64 [levels], falling; the first is all.
+
+    chunks: vertex chunks of a whole snapshot.
+    """
     return np.unique(retention.kept_chunks(chunks))[::-1].copy()
 
 
 def level_of(retention: Retention, chunks: int) -> Int64:
-    """Return the number in `levels` of what a snapshot of each age keeps, int64 [window]."""
+    """Return the index in `levels` of what the snapshot of each age keeps, int64 [window]; 0: all.
+
+    chunks: vertex chunks of a whole snapshot.
+    """
     return np.searchsorted(-levels(retention, chunks), -retention.kept_chunks(chunks))
 
 

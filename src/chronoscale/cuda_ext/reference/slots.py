@@ -93,7 +93,11 @@ def attend_grad(
 
 
 def check_rows(operands: SlotOperands, slot: Tensor) -> None:
-    """Raise UserError for a filled slot that is no row of the source; only on a CPU, for a GPU's host would have to wait."""
+    """Check that attention's neighbour slots name rows of `operands.source`.
+
+    slot: row numbers [T, K], 0 where a slot is empty. Raises UserError for one out of range; on a CPU alone, for a GPU's host would have to
+    wait.
+    """
     if operands.query.device.type != "cpu" or not slot.numel():
         return
     if not 0 <= int(slot.min()) <= int(slot.max()) < max(len(operands.source), not operands.mask.any()):

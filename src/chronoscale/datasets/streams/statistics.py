@@ -102,7 +102,10 @@ class StreamShape(NamedTuple):
 
 
 def stream_shape(events: EventStream) -> StreamShape:
-    """Measure activity, skew and burstiness, in blocks of events: beside what is mapped, memory is counts of the nodes."""
+    """Measure an event stream's number of active nodes, skew of sources and destinations, and burstiness, for a data set's description.
+
+    Reads blocks of events: beside what is mapped, memory is counts of the nodes.
+    """
     sent, received = (_events_per_node(end, events.num_nodes) for end in (events.src, events.dst))
     release(events.src)
     release(events.dst)

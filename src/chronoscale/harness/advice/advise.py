@@ -33,13 +33,11 @@ def advise(
     workers: int | None = None,
     dask: str | None = None,
 ) -> None:
-    """Fill a piece `point-<number>` for every candidate: its verdict; `points.json`: all of them; `first.yaml`: the first, as an
-    experiment.
+    """Simulate every candidate of `chronoscale advise`, a piece `point-<number>` of the run each, and write the first one's experiment.
 
-    workers: processes; by default as many as cores and memory allow, one where that is over in seconds. dask: address of a scheduler,
-    instead of them.
-
-    Raises UserError for data that cannot be planned with, and where nothing ranks, which ends the run; MachineError as `sweep`.
+    Writes `points.json` (all candidates) and `first.yaml`. workers: processes; None: as many as cores and memory allow, one where that is
+    over in seconds. dask: address of a scheduler, instead. Raises UserError for data that cannot be planned with, and where nothing ranks,
+    which ends the run; MachineError as `sweep`.
     """
     if experiment.failures is not None:
         raise UserError("failures: trainings that nothing interrupts are ranked; leave the key out here, and `simulate` the first with it")

@@ -33,17 +33,16 @@ EXECUTED = (
 
 
 def clusters(experiment: Experiment) -> tuple[str, ...]:
-    """Return the clusters that are compared."""
+    """Return the names of the clusters that `chronoscale advise` compares: `advise.clusters`, else the experiment's own."""
     return experiment.advise.clusters or (experiment.cluster,)
 
 
 def candidates(experiment: Experiment) -> list[Candidate]:
-    """Return all candidates, settings first, then clusters, GPUs and strategies, as the file has them. Strategies that it does not name are
-    all that simulate such an experiment, but those that plan for as long as they are let; GPUs are the powers of two that a cluster has,
-    and all.
+    """Return all candidates that `chronoscale advise` compares: settings outermost, then clusters, GPUs and strategies.
 
-    Raises UserError, in terms of the file's keys, for a setting that does not validate, a strategy that refuses one, a cluster that there
-    is not, and where nothing or too much is left to compare.
+    Without names, strategies are all that simulate such an experiment, but slow solvers; without numbers, GPUs are the powers of two that a
+    cluster has, and all. Raises UserError, in terms of the file's keys, for a setting that does not validate, a strategy that refuses one,
+    an unknown cluster, and nothing or too much left to compare.
     """
     _priced(experiment)
     candidates: list[Candidate] = []
@@ -66,7 +65,10 @@ def _few(points: int) -> None:
 
 
 def variant(experiment: Experiment, cluster: str, settings: Mapping[str, Any]) -> Experiment:
-    """Return the experiment with these settings on that cluster, and nothing to advise. Raises UserError in terms of `advise`'s keys."""
+    """Return the experiment of one candidate: with these settings, on that cluster, without `advise`.
+
+    settings: key with dots -> value. Raises UserError in terms of `advise`'s keys.
+    """
     data = experiment.model_dump(mode="json", exclude_unset=True, exclude={"advise"}) | {"cluster": cluster}
     try:
         presets.cluster(cluster)
@@ -91,8 +93,10 @@ def _set(data: dict[str, Any], key: str, value: Any) -> None:
 
 
 def strategies(experiment: Experiment, named: bool) -> list[str]:
-    """Return the strategies that the experiment names, else all that simulate it and do not solve for as long as they are let. Raises
-    UserError as `planners`."""
+    """Return the names of strategies to compare: those that the experiment names (`named`), else all that simulate it.
+
+    Without names, solvers that plan for as long as they are let are left out. Raises UserError as `planners`.
+    """
     if named:
         return list(planners(experiment))
     return [name for name, planner in of(experiment.family).items() if not planner.solves and not planner.refuses(experiment.hyper)]

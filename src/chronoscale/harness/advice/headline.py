@@ -19,7 +19,10 @@ AMOUNTS: Mapping[Objective, Callable[[float], str]] = {
 
 
 def headline(choices: Sequence[Choice], objective: Objective) -> str:
-    """Say which candidate is first in a few sentences; '' where none ranks."""
+    """Return `chronoscale advise`'s first sentences: which candidate is first, by how much and how surely; '' where none ranks.
+
+    choices: as `ranking` returns them.
+    """
     ranked = [choice for choice in choices if choice.rank is not None]
     if not ranked:
         return ""

@@ -38,8 +38,9 @@ _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, an
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Input of a process that simulates one candidate: the candidate, an experiment with no strategies but its own, and the paths of its
-    graph's partitions, if there are any. cuts: files of a run's pieces by their paths in it.
+    """Input of a process that simulates one candidate of `chronoscale advise`.
+
+    keys: of an experiment with no strategies but the candidate's own. cuts: graph partitions, path in a piece -> content of the file.
     """
 
     candidate: Candidate
@@ -48,7 +49,7 @@ class Task:
 
     @classmethod
     def of(cls, experiment: Experiment, candidate: Candidate) -> Task:
-        """Make the task of a candidate, with nothing cut. Raises UserError as `variant`."""
+        """Return the task of a candidate, without graph partitions. Raises UserError as `variant`."""
         varied = variant(experiment, candidate.cluster, candidate.settings)
         named = varied.strategies if "strategies" in experiment.model_fields_set else ()
         names = dict(zip(planners(varied), named, strict=True)) if named else {}  # a file's strategy is found by its file
@@ -56,7 +57,7 @@ class Task:
         return cls(candidate, _anywhere(varied.model_dump(mode="json", exclude_unset=True)) | point)
 
     def cut(self, run: Run) -> Task:
-        """Return the task with its cuts, made once a `run`: METIS may answer otherwise the next time."""
+        """Return the task with its graph's partitions, made once a `run` and kept there, for METIS may answer otherwise the next time."""
         experiment = parse(self.keys, "advise")
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
@@ -87,7 +88,7 @@ def _anywhere(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def judge(task: Task) -> Verdict:
-    """Simulate a candidate. What it is refused for, or does not fit by, is part of the verdict."""
+    """Simulate one candidate of `chronoscale advise`. A refusal, or memory that does not suffice, is part of the verdict."""
     with _ONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
         try:
@@ -128,7 +129,7 @@ def _judged(task: Task) -> Verdict:
 
 
 def workload(experiment: Experiment) -> Workload:
-    """Return the experiment's workload; candidates that train the same share it. Raises UserError as `Workflow.workload`."""
+    """Return an experiment's workload, planned once for candidates that train the same. Raises UserError as `Workflow.workload`."""
     keys = experiment.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "gpus", "strategies", "launch", "costs"})
     return _workload(json.dumps(keys, sort_keys=True))
 

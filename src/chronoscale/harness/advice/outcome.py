@@ -13,12 +13,12 @@ PIECE, ASKED = "point-", "points.json"
 
 
 def piece(number: int) -> str:
-    """Return the name of a candidate's piece."""
+    """Return the name of a candidate's folder in a run of `chronoscale advise`, such as point-00003."""
     return f"{PIECE}{number:05d}"
 
 
 def choices(experiment: Experiment, run: Run) -> list[Choice]:
-    """Rank the candidates that the run has simulated so far. Raises UserError for a damaged file."""
+    """Load and rank the candidates that a run of `chronoscale advise` has simulated so far. Raises UserError for a damaged file."""
     verdicts = {}
     for number, folder in run.numbered(PIECE):
         if (folder / FILE).exists():
@@ -28,12 +28,12 @@ def choices(experiment: Experiment, run: Run) -> list[Choice]:
 
 
 def held(run: Run) -> list[Candidate]:
-    """Load all candidates that the run was to simulate. Raises UserError for a damaged file."""
+    """Load all candidates that a run of `chronoscale advise` was to simulate, done or not. Raises UserError for a damaged file."""
     return read_json(run.folder / ASKED, list[Candidate], "list of points")
 
 
 def cautions(choices: list[Choice]) -> list[str]:
-    """List the warnings of the simulations, and what the ranking leaves out."""
+    """Return sentences of `chronoscale advise`: warnings of the simulations, and what the ranking leaves out."""
     sentences = dict.fromkeys(text for choice in choices for text in choice.verdict.warnings)
     for choice in choices:
         point = choice.verdict.point

@@ -18,12 +18,12 @@ SURE = 0.95  # share of draws from which one is told apart from another
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A candidate and what it comes to.
+    """Candidate with its figures and its rank, a row of `chronoscale advise`'s table.
 
-    hours: of `epochs`, and of what happens once before. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the
-    objective. draws: the same in every draw of what is uncertain, none where nothing was stated. rank: from 1, None for what does not
-    rank, and `why`. behind: how much more it takes than the first, a share of that. won: share of the draws in which the first takes less,
-    None without draws. front: no other that ranks takes less of both time and GPU-hours.
+    hours: of all epochs and the preparation. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the objective,
+    draws: the same in every draw of what is uncertain, none where nothing was stated. rank: from 1, None for what does not rank, and `why`.
+    behind: how much more it takes than the first, a share of that. won: share of draws in which the first takes less, None without draws.
+    front: no other that ranks takes less of both time and GPU-hours.
     """
 
     candidate: Candidate
@@ -42,17 +42,20 @@ class Choice:
 
     @property
     def band(self) -> Band:
-        """Low and high end of the epoch over its draws, s."""
+        """Return the low and high end of the epoch over its draws, s."""
         return self.verdict.point.band if self.verdict.point else Band()
 
     @property
     def apart(self) -> bool | None:
-        """Whether the first candidate is better than this one beyond the stated uncertainty; None where none was stated."""
+        """Say whether the first candidate is better than this one beyond the stated uncertainty; None where none was stated."""
         return None if self.won is None else self.won >= SURE
 
 
 def ranking(experiment: Experiment, simulated: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
-    """Return the candidates that rank, then the others in their order."""
+    """Rank simulated candidates by the experiment's objective, for `chronoscale advise`: those that rank, then the others in their order.
+
+    simulated: number of a candidate -> it and its verdict.
+    """
     sentences = reasons(simulated)
     unranked = [replace(_choice(experiment, *simulated[i]), reason=sentences.get(i, "")) for i in sorted(simulated)]
     ranked = sorted((choice for choice in unranked if not choice.why), key=_order)
@@ -95,7 +98,7 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
 
 
 def price(experiment: Experiment, cluster: str) -> float | None:
-    """Return the price of a GPU-hour on a cluster; None where the file has none."""
+    """Return the price of a GPU-hour on a cluster, from `advise.prices`; None where the file has none."""
     prices = experiment.advise.prices
     return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
 

@@ -25,7 +25,10 @@ WORDS: Mapping[str, str] = {
 
 
 class Bound(NamedTuple):
-    """Bottleneck of an epoch. kind: "compute", "launches", "host", or what is moved, in words; most: its largest operation."""
+    """Bottleneck of a candidate's epoch, for the reason that `chronoscale advise` gives.
+
+    kind: "compute", "launches", "the host", or what is moved, in words. share: of the critical path. most: its largest operation.
+    """
 
     kind: str
     share: float
@@ -38,12 +41,12 @@ class Bound(NamedTuple):
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage."""
+    """Return a share (0 to 1) as text, such as '12 %'."""
     return f"{100 * share:.0f} %"
 
 
 def bounds(blames: Sequence[PathShare]) -> list[Bound]:
-    """Return the bounds of a critical path, the largest first."""
+    """Return the bottlenecks of an epoch's critical path, the largest first. blames: the path's parts."""
     shares: dict[str, list[PathShare]] = {}
     for blame in blames:
         shares.setdefault(_kind(blame), []).append(blame)
@@ -65,8 +68,10 @@ def _kind(blame: PathShare) -> str:
 
 
 def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str]:
-    """Give a reason for every candidate that was simulated, by its number: its bottleneck. Where all of a strategy's larger numbers of GPUs
-    have one bottleneck, and the smaller ones another, the reason says so.
+    """Return a sentence on each simulated candidate's bottleneck, by its number, for `chronoscale advise`'s table.
+
+    It says from which number of GPUs on the bottleneck is the same, where that is another one for fewer. simulated: number of a candidate
+    -> it and its verdict.
     """
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, (candidate, verdict) in simulated.items():
@@ -84,8 +89,10 @@ def reasons(simulated: Mapping[int, tuple[Candidate, Verdict]]) -> dict[int, str
 
 
 def reason(verdict: Verdict, since: int | None = None) -> str:
-    """Describe the bottleneck of an epoch, in a sentence without its full stop. since: the number of GPUs from which on the bound is the
-    same."""
+    """Describe the bottleneck of a candidate's epoch in a sentence without its full stop, for `chronoscale advise`'s table.
+
+    since: number of GPUs from which on it is the same, None: not said.
+    """
     limits, idle = bounds(verdict.blames), verdict.point.idle_ranks if verdict.point else 0
     parts = []
     if idle and verdict.point is not None:

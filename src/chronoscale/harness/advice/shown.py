@@ -25,7 +25,7 @@ FRONT = "•"
 
 
 def json_records(experiment: Experiment, run: Run) -> dict[str, Any]:
-    """Return the results as JSON has them: headline, objective, what to mind, and a record a point: those that rank, then the others."""
+    """Return what `chronoscale advise --json` prints: headline, objective, notes, and a record a candidate, those that rank first."""
     ranked = choices(experiment, run)
     objective = experiment.advise.objective
     summary = {"headline": headline(ranked, objective), "objective": objective, "notes": cautions(ranked)}
@@ -59,7 +59,10 @@ def _record(choice: Choice) -> dict[str, Any]:
 
 
 def report_advice(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
-    """Return the results for a report; `run_name`: the run's name in it. Raises UserError for a damaged file."""
+    """Return a run of `chronoscale advise` as a section of a report.
+
+    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    """
     ranked = choices(experiment, run)
     title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
     table = pd.DataFrame([_row(choice, ranked) for choice in ranked if choice.rank is not None])
@@ -90,7 +93,10 @@ def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
 
 
 def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
-    """Return a table of the first `top` that rank; a column of what all have in common is left out."""
+    """Return `chronoscale advise`'s table of the first `top` candidates that rank.
+
+    A column that is the same for all, such as the cluster, is left out.
+    """
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     several = len({choice.candidate.cluster for choice in choices_of_run}) > 1
     drawn = any(choice.won is not None for choice in ranked)
@@ -114,8 +120,7 @@ def _behind(choice: Choice) -> str:
 
 
 def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
-    """List the candidates that do not rank, a line for those of one cluster and setting that do not for the same reason on the same numbers
-    of GPUs."""
+    """Return `chronoscale advise`'s lines on candidates that do not rank: one for all of a cluster and setting with one reason and GPUs."""
     same: dict[tuple[tuple[str, str, str], str], list[Choice]] = {}
     for choice in choices_of_run:
         if choice.why:
@@ -132,7 +137,10 @@ def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
 
 
 def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
-    """Draw time against GPU-hours; None where nothing ranks."""
+    """Draw candidates' epoch time against GPU-hours, for the report of `chronoscale advise`; None where nothing ranks.
+
+    name: of the drawing's file.
+    """
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     marks = []
     for choice in ranked:

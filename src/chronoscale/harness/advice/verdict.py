@@ -15,11 +15,10 @@ FILE = "verdict.json"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Record of one candidate's simulation: `verdict.json` of a piece `point-<number>`.
+    """Record of one candidate's simulation by `chronoscale advise`: `verdict.json` of a piece `point-<number>`.
 
-    point: None where it was `refused`, in words. epoch_s: of the trace. iterations: optimiser steps an epoch. blames: what the critical
-    path is made of. waits: time that GPUs run nothing beyond that of the one that runs most, their mean, a share of the epoch. warnings:
-    what was warned of meanwhile.
+    point: None where it was `refused`, in words. epoch_s: of the trace. iterations: optimiser steps an epoch. blames: parts of the critical
+    path. waits: mean time that GPUs run nothing beyond that of the busiest one, a share of the epoch. warnings: of the simulation.
     """
 
     point: SimulatedPoint | None

@@ -15,7 +15,11 @@ from chronoscale.strategies.workload import Workload
 
 
 def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, sketched: bool = False) -> Schedule:
-    """Plan an epoch, or its sketch. Raises UserError as `Strategy.plan`, and for a schedule of another name, kind or number of ranks."""
+    """Plan an epoch by a strategy and check its schedule.
+
+    sketched: plan `Strategy.sketch` instead, of the same work but quick, for a profile to know what to measure. Raises UserError as
+    `Strategy.plan`, and for a schedule of another name, kind or number of ranks.
+    """
     with _errors_of(planner):
         schedule = planner.sketch(work, ranks, costs) if sketched else planner.plan(work, ranks, costs)
     _check(planner, schedule, ranks, planner.kind)

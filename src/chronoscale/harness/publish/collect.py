@@ -39,7 +39,7 @@ NAN = float("nan")
 
 @dataclass(slots=True)
 class Collection:
-    """Results gathered so far from several runs, and sentences about what is missing or doubtful."""
+    """Results of runs gathered so far for `chronoscale report`, and sentences about what is missing or doubtful."""
 
     results: list[StrategyResult] = field(default_factory=list)
     trainings: list[TrainingRun] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Collection:
     notes: list[str] = field(default_factory=list)
 
     def add(self, run: Run, experiment: Experiment, name: str) -> list[str]:
-        """Add what a run holds, under the name that it has in the report; return the sentences that belong to it."""
+        """Add what a run's folder holds, and return the notes that belong to it. name: the run's name in the report."""
         notes = _doubts(run, experiment)
         results = [replace(result, run=name) for result in (*_executed(run, experiment, notes), *_simulated(run, experiment, notes))]
         self.results += results
@@ -65,9 +65,10 @@ class Collection:
 
 
 def collect(given: Sequence[Run]) -> Report:
-    """Collect runs as a report. What does not compare gets its own section; what is incomplete, missing, or given twice, a line.
+    """Gather runs into one report, which `chronoscale report` and the terminal's tables show.
 
-    Raises UserError for a folder that is no run, and when nothing is finished in any.
+    Runs that do not compare get sections of their own; an incomplete run, or one given twice, a note. Raises UserError for a folder that is
+    no run, and when nothing is finished in any.
     """
     times = Counter(run.folder.resolve() for run in given)
     runs = list({run.folder.resolve(): run for run in given}.values())
@@ -101,7 +102,7 @@ def collect(given: Sequence[Run]) -> Report:
 
 
 def write_page(runs: Sequence[Run], out: Path) -> Path:
-    """Write the report over runs as a folder; return its index.html. Raises UserError as `collect`."""
+    """Write `chronoscale report`'s page over runs to the folder `out`, and return its index.html. Raises UserError as `collect`."""
     return write(collect(runs), out)
 
 

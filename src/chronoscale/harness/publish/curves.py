@@ -12,7 +12,10 @@ from chronoscale.strategies.costs import FittedCosts
 
 
 def profile_table(run: Run) -> pd.DataFrame:
-    """Return the curves of a run's profile, by number of busy ranks. Raises UserError where there is none, or a damaged one."""
+    """Return the cost curves that a run's profile fitted, by number of busy ranks, for the terminal and as JSON.
+
+    Raises UserError where there is no profile, or a damaged one.
+    """
     paths = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
     files = sorted(paths, key=lambda path: int(path.stem.split("-")[1]))
     if not files:
@@ -21,9 +24,11 @@ def profile_table(run: Run) -> pd.DataFrame:
 
 
 def fit_table(costs: FittedCosts) -> pd.DataFrame:
-    """Return a row a fitted curve: form, error on samples neither fitted nor chosen by (median size, and of their sum, signed), a row's
-    spread over repeats, the error of the forms not chosen on the samples chosen by, samples, the range of edges seen; behind them those of
-    what a predictor has learned, by operation and lane."""
+    """Return a table of cost curves, a row a curve, and behind them what a predictor has learned, by operation and lane.
+
+    Held-out error: median on samples neither fitted nor chosen by; held-out sum: signed error of their sum; spread: over repeats of a row;
+    others: errors of the forms not chosen; edges: range that samples have. All errors in per cent.
+    """
     return pd.DataFrame(
         [
             *(

@@ -31,7 +31,10 @@ GROUPS = "comm_groups.json"  # beside Chakra's files
 
 
 class ExportedTrace(NamedTuple):
-    """A trace, what was planned, on what it ran or was simulated, and what its files are called."""
+    """Trace to export by `chronoscale export`, with its schedule.
+
+    name: of its files. cluster: called for the machine that it ran on or was simulated for.
+    """
 
     name: str
     trace: Trace
@@ -40,9 +43,10 @@ class ExportedTrace(NamedTuple):
 
 
 def export(run: Run, form: str, out: Path) -> list[Path]:
-    """Write the first repeat of everything executed, and everything simulated, in a form of FORMS; return the files, in `out`.
+    """Write a run's traces in another tool's format for `chronoscale export`; return the files, which lie in `out`.
 
-    Raises UserError for a folder that is no run, for an unknown form, and for a run without traces.
+    The first repeat of everything executed, and everything simulated. form: chakra, perfetto or simgrid. Raises UserError for a folder that
+    is no run, an unknown form, and a run without traces.
     """
     if form not in FORMS:
         raise UserError(f"--format: unknown format '{form}'; valid: {', '.join(FORMS)}")

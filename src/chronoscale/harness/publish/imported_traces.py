@@ -25,9 +25,9 @@ RENAMED = {"predicted_ms": "replayed_ms", "measured_ms": "recorded_ms", "error_p
 
 
 def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFrame:
-    """Replay a Chakra trace on as many devices of a cluster as it has ranks; return ms in each operation, as recorded and replayed.
-    Computation keeps its durations and the gaps before it, the network is the cluster's.
+    """Simulate a Chakra trace on another cluster and return a table of ms by operation, as recorded and as replayed.
 
+    paths: a file a rank. cluster: a preset's name. Computation keeps its durations and the gaps before it; the network is the cluster's.
     Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_reader.read` and `engine.replay`.
     """
     recording = chakra_reader.read(paths)
@@ -45,8 +45,9 @@ def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFram
 
 
 class ProfiledTraces(NamedTuple):
-    """Tables from profiles of torch.profiler: a row a name and rank; costs, None where no curve has enough samples; notes: sentences on the
-    samples.
+    """Result of reading torch.profiler's traces.
+
+    names: times, a row a name and rank. costs: fitted curves, None where no curve has enough samples. notes: sentences on the samples.
     """
 
     names: pd.DataFrame
@@ -55,12 +56,11 @@ class ProfiledTraces(NamedTuple):
 
 
 def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) -> ProfiledTraces:
-    """Read traces of torch.profiler, a rank each, as profiles.
+    """Read traces of torch.profiler, one a rank, and fit cost curves to them.
 
-    With the schedule that they were executed of, samples are its rows; without one, the copies between host and device that they show.
-    Writes to `out` a trace of each (`<name>.parquet`, and its rows, `<name>-r<repeat>.parquet`), `samples.parquet`, and `costs.json` where
-    there is enough for a curve. device: the name that costs get, '' for the GPU's own. Raises UserError as `kineto.read` and
-    `profile_samples.match_rows`.
+    schedule: what was executed, whose rows are then the samples; None: samples are copies between host and device. device: the name that
+    costs get, '' for the GPU's own. Writes to `out` `<name>.parquet`, `<name>-r<repeat>.parquet`, `samples.parquet`, and `costs.json` where
+    samples suffice. Raises UserError as `kineto.read` and `profile_samples.match_rows`.
     """
     profiles = [kineto.read(path) for path in paths]
     planned = None if schedule is None else Schedule.load(schedule)

@@ -18,7 +18,10 @@ from chronoscale.strategies.plugins import names_file
 
 
 class Lack(NamedTuple):
-    """A result that is not there, or not whole: `files` of it are missing, none where all of it is."""
+    """Result that a run was asked for and does not have, or not whole, for a note of its report.
+
+    what: in words. ranks: 0 where it has none. files: those missing of it, none where all of it is.
+    """
 
     what: str
     ranks: int
@@ -26,12 +29,15 @@ class Lack(NamedTuple):
 
     @property
     def key(self) -> tuple[str, tuple[str, ...]]:
-        """Key of the lacks that one sentence names together: the result and its missing files."""
+        """Return the result and its missing files, by which one sentence names several numbers of ranks."""
         return self.what, self.files
 
 
 def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[str]:
-    """Return the files that an executed result is missing, of those that ranks leave."""
+    """Return the files missing from a run's executed result, for its report; [] where it is whole.
+
+    name: of a strategy, as in `strategies`.
+    """
     folder = run.folder / f"ranks-{ranks}"
     files = [
         f"{name}{SCHEDULE}",
@@ -45,19 +51,28 @@ def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[st
 
 
 def replayed(run: Run, ranks: int, name: str) -> list[str]:
-    """Return the files that a replay of an executed result is missing."""
+    """Return the files missing from a run's replay of an executed result, for its report; [] where it is whole.
+
+    `chronoscale validate` writes replays. name: of a strategy.
+    """
     return [] if (run.folder / f"replay-{ranks}" / f"{name}.parquet").exists() else [f"{name}.parquet"]
 
 
 def simulated(run: Run, gpus: int, name: str) -> list[str]:
-    """Return the files that a simulated point is missing; one that was streamed has figures in place of a schedule and a trace."""
+    """Return the files missing from a run's simulated point, for its report; [] where it is whole.
+
+    A streamed point has figures in place of a schedule and a trace. name: of a strategy.
+    """
     folder = run.folder / f"sim-{gpus:05d}-{name}"
     lacks = [file for file in (FILE, "schedule.parquet", "trace.parquet") if not (folder / file).exists()]
     return [] if lacks and FILE not in lacks and SimulatedPoint.load(folder).summary is not None else lacks
 
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:
-    """Return the names that strategies have in the folder: a strategy of a file is called as it calls itself, which its results tell."""
+    """Return the names that a run's strategies have in its folder.
+
+    A strategy given as a file is named as it names itself, read off its results; by its file where it has none.
+    """
     named = [name for name in experiment.strategies if not names_file(name)]
     results = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]
     results += [folder.name.split("-", 2)[2] for folder in run.pieces("sim-")]
@@ -66,7 +81,7 @@ def strategies(run: Run, experiment: Experiment) -> list[str]:
 
 
 def missing(run: Run, experiment: Experiment) -> list[str]:
-    """Name the results of the command that the folder does not have: one line, none where all are there."""
+    """Return a sentence, in a list, that names all results a run was asked for and does not have, for its report; [] for none."""
     by_key: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for lack in _lacks(run, experiment):
         by_key.setdefault(lack.key, []).append(lack.ranks)

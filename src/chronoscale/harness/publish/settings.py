@@ -15,7 +15,7 @@ DIGITS = 12  # of a digest
 
 
 def executed(run: Run, experiment: Experiment) -> Setting:
-    """Return the setting of what the run executed."""
+    """Return what a run executed and on what machine: its results compare in reports with those of equal settings only."""
     environment = run.environment
     place = {
         "device": environment.get("device", ""),
@@ -36,7 +36,10 @@ def executed(run: Run, experiment: Experiment) -> Setting:
 
 
 def simulated(run: Run, experiment: Experiment, point: SimulatedPoint, device: str) -> Setting:
-    """Return the setting of one simulated `point`; `device`: of its trace."""
+    """Return what a simulated point trained and on what cluster: it compares in reports with points of equal settings only.
+
+    device: that its trace names.
+    """
     environment = run.environment
     place = {"device": device.partition(" (")[0], "cluster": point.cluster, "costs": point.costs}
     if not experiment.contention:

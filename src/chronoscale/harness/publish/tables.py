@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def comparison_table(run: Run) -> pd.DataFrame:
-    """Return the comparison of one run, a row a strategy and number of ranks; only the first of its scores is in it."""
+    """Return a run's table of strategies and numbers of ranks, a row each, which commands print; only the first score is in it."""
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = load_experiment(run)
@@ -42,9 +42,9 @@ def comparison_table(run: Run) -> pd.DataFrame:
 
 
 def assumption_table(run: Run) -> pd.DataFrame:
-    """Return how the answers of a simulation depend on its assumptions, a row an assumption; no rows where nothing was assumed.
+    """Return how a simulation's results depend on its assumptions, a row an assumption; no rows where nothing was assumed.
 
-    Cells are each strategy's epoch, and its speed relative to the baseline, at either end of the assumption's range.
+    Cells: each strategy's epoch, and its speed relative to the baseline, at either end of the assumption's range.
     """
     rows = [
         {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {moved.strategy: _moves(moved) for moved in rest.strategies}
@@ -64,7 +64,10 @@ def _moves(moved: StrategyEffect) -> Cell:
 
 
 def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as JSON has it: each row of the most ranks with the assumptions that move it most."""
+    """Return `comparison_table` for JSON: each row of the most ranks with the assumptions that move it most.
+
+    resting: as `assumption_table` returns it.
+    """
     most = table["ranks"].max()
     assumptions = []
     for name, ranks in zip(table["strategy"], table["ranks"], strict=True):
@@ -74,8 +77,10 @@ def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame
 
 
 def breakdown_table(run: Run) -> pd.DataFrame:
-    """Return the breakdown of the epochs of one run: a rank's seconds in each part, and their share of the epoch; no rows where nothing
-    ran."""
+    """Return the parts of a run's epochs, which commands print: seconds of a rank and share of the epoch.
+
+    A row a strategy and number of ranks; no rows where nothing ran.
+    """
     frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
     if not frames:
         return pd.DataFrame()
@@ -91,7 +96,7 @@ def _part(seconds: float, share: float) -> Cell:
 
 
 def with_breakdowns(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as JSON has it: each row with its breakdown, where there is one."""
+    """Return `comparison_table` for JSON: each row with its breakdown, where there is one. parts: as `breakdown_table` returns it."""
     keys = [name for name in ("stage", "strategy", "ranks") if name in table and name in parts]
     known = {tuple(row[key] for key in keys): {part: row[part] for part in PARTS if part in row} for row in parts.to_dict("records")}
     breakdowns = [known.get(key) for key in zip(*(table[key] for key in keys), strict=True)] if keys else [None] * len(table)

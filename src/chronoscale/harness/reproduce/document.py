@@ -21,10 +21,10 @@ Made by `chronoscale reproduce {paper} --into PAGE --out {results}` from stored 
 
 
 def document(paper: str, results: Path) -> str:
-    """Return the page of a paper as Markdown: the paper's `page.md` with its numbers, then a section a study of which there is a result.
+    """Return `chronoscale reproduce --into`'s page of a paper as Markdown: its `page.md` with numbers filled in, then a section a result.
 
-    results: the folder that holds `<paper>/<study>.json`. Raises UserError for an unknown paper, for no result at all, and for a template
-    that names a row which is not there.
+    paper: its key. results: folder with `<paper>/<study>.json`. Raises UserError for an unknown paper, for no result at all, and for a
+    template that names a missing row.
     """
     studies = registry.of(paper)
     found = {one.file_name: load_result(path) for one in studies if (path := results / paper / f"{one.file_name}.json").is_file()}

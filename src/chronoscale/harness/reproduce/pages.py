@@ -34,7 +34,7 @@ def _between(low: float, mean: float, high: float) -> str:
 
 
 def readable(rows: pd.DataFrame) -> pd.DataFrame:
-    """Published and ours in words; frames without these columns as they are."""
+    """Return a study's rows with each range in words, such as '1.2 to 3.4 (mean 2)'; rows without ranges unchanged."""
     if "published_low" not in rows:
         return rows
     ends = ("low", "mean", "high")
@@ -49,7 +49,10 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "") -> str:
-    """Return one page: how and when it was made, published beside ours, notes, drawings."""
+    """Return a study's page as Markdown: how and when it was made, published beside ours, notes, drawings.
+
+    heading: '#' marks of its title. made: sentence on when and by what version, '' for none.
+    """
     printed = study.printed
     parts = [
         f"{heading} {study.kind.capitalize()} {study.number}: {study.title} (§{printed.section})\n",
@@ -67,7 +70,7 @@ def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "
 
 
 def write(study: Study, findings: Findings, folder: Path) -> Path:
-    """Write a study's page, `<kind>-<number>.md`, and its rows as CSV. Returns the page's path."""
+    """Write a study's page, `<kind>-<number>.md`, and its rows as CSV, for `chronoscale reproduce`; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / f"{study.file_name}.csv", to_csv(findings.rows))
     page = folder / f"{study.file_name}.md"

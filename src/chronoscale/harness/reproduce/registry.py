@@ -18,7 +18,7 @@ FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A figure or table of a paper, and the study that makes it."""
+    """Figure or table of a paper, and the study file that reproduces it."""
 
     paper: str
     kind: Kind
@@ -27,33 +27,36 @@ class Study:
 
     @property
     def printed(self) -> Printed:
-        """What the paper prints of it."""
+        """Return what the paper prints of it."""
         paper = published(self.paper)
         return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
 
     @property
     def title(self) -> str:
-        """The paper's title, and what of it is not reached."""
+        """Return the paper's title, and what of it the study does not reach."""
         return f"{self.printed.title}: {self.file.limit}" if self.file.limit else self.printed.title
 
     @property
     def file_name(self) -> str:
-        """What files of a paper's folder are called, without their ending: 'figure-8'."""
+        """Return the name of its files in a paper's folder, without ending, such as 'figure-8'."""
         return f"{self.kind}-{self.number}"
 
     @property
     def name(self) -> str:
-        """What it is called among all papers' studies: 'real-figure-8'."""
+        """Return its name among all papers' studies, such as 'real-figure-8'."""
         return f"{self.paper}-{self.file_name}"
 
     @property
     def way(self) -> Way:
-        """How its numbers are made."""
+        """Return how its numbers are made: executed, simulated, counted or modelled."""
         return self.file.way
 
 
 def of_file(paper: str, name: str, file: StudyFile) -> Study:
-    """Return the study of a file called `figure-1.yaml` or `table-1.yaml`. Raises UserError where the paper prints no such one."""
+    """Return the study of a paper's figure or table from its file.
+
+    paper: its key. name: of the file, such as figure-1.yaml. Raises UserError where the paper prints no such one.
+    """
     kind: Kind = "figure" if name.startswith("figure") else "table"
     number = int(re.sub(r"\D", "", name))
     if number not in (published(paper).figures if kind == "figure" else published(paper).tables):
@@ -62,7 +65,10 @@ def of_file(paper: str, name: str, file: StudyFile) -> Study:
 
 
 def find(paper: str, kind: Kind, number: int) -> Study:
-    """Return the study of a figure or table. Raises UserError for an unknown paper or number, with the nearest one."""
+    """Return the study of a paper's figure or table, for `chronoscale reproduce`.
+
+    Raises UserError for an unknown paper or number, with the nearest one.
+    """
     published(paper)
     known = [n for k, n in _there(paper) if k == kind]
     if number in known:
@@ -74,7 +80,7 @@ def find(paper: str, kind: Kind, number: int) -> Study:
 
 
 def of(paper: str) -> list[Study]:
-    """Return all studies of a paper. Raises UserError for an unknown one."""
+    """Return all studies of a paper, figures first. paper: its key, such as 'real'. Raises UserError for an unknown one."""
     published(paper)
     return [_read(paper, kind, number) for kind, number in _there(paper)]
 
@@ -85,7 +91,8 @@ def every() -> list[Study]:
 
 
 def overview(paper: str) -> list[dict[str, object]]:
-    """One row a study: what it shows, whether it is executed, simulated or counted, and about how long it takes on one core."""
+    """Return `chronoscale reproduce PAPER`'s table, a row a study: what it shows, how it is made, and about how long it takes on one
+    core."""
     return [
         {
             "what": f"--{study.kind} {study.number}",

@@ -18,7 +18,11 @@ COLUMNS = 6  # of heatmaps
 
 
 def drawing(chart: Chart, study: str, title: str, names: Names) -> Drawing:
-    """Return a drawing. Raises UserError for panels that are not those of its kind."""
+    """Draw one chart of a study file from the study's names.
+
+    study: name of the file to draw for, before the chart's suffix. names: what the chart's expressions may use. Raises UserError for panels
+    that are not those of the chart's kind.
+    """
     name, caption, unit = f"{study}{chart.suffix}", filled(chart.caption, names), filled(chart.unit, names)
     try:
         if chart.kind == "ranges":

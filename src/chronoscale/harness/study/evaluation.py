@@ -29,7 +29,11 @@ HOOKS = "chronoscale.harness.study.hooks"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point, and what is read off it. function: of a hook that trains or counts it, '' for a sweep."""
+    """Study's point to evaluate, and how.
+
+    runner: 'sweep' (simulated), 'train' or 'count'. function: hook that trains or counts it, '' for a sweep. metrics: names to read off a
+    sweep. hooks: modules that define functions and metrics.
+    """
 
     point: StudyPoint
     runner: Runner
@@ -39,12 +43,12 @@ class Task:
 
     @property
     def key(self) -> str:
-        """A file name for it."""
+        """Return the file name for the task's kept result: it changes with the point, the testbed and the version."""
         return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"))
 
 
 def hook_module(name: str) -> ModuleType:
-    """Import a module of hooks. Raises UserError for none."""
+    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none."""
     try:
         return import_module(f"{HOOKS}.{name}")
     except ModuleNotFoundError as error:
@@ -54,7 +58,7 @@ def hook_module(name: str) -> ModuleType:
 
 
 def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """Return the functions and classes that these modules define, by name; a name that begins with _ is the module's own."""
+    """Return the public functions and classes of hook modules by name, for expressions and metrics of study files."""
     found: dict[str, Callable[..., Any]] = {}
     for name in names:
         module = hook_module(name)
@@ -65,13 +69,16 @@ def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
 
 
 def testbed(point: StudyPoint) -> Testbed:
-    """Return the testbed of a point: of its experiment, where it has one, or of its paper. Raises UserError for neither."""
+    """Return the testbed of a study's point: of its setting `experiment`, where it has one, else of its paper.
+
+    Raises UserError for neither.
+    """
     return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper)
 
 
 @cache
 def of_paper(paper: str) -> Testbed:
-    """Return the testbed of a paper. Raises UserError where it has none."""
+    """Return the testbed that a paper's `paper.yaml` describes. paper: its key, such as 'pgt-i'. Raises UserError where it has none."""
     given = dict(paper_file(paper).testbed)
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
@@ -83,7 +90,10 @@ _DONE: dict[tuple[StudyPoint, str, str], StudyResult] = {}
 
 
 def evaluate(task: Task) -> StudyResult:
-    """Return a task's result; each once a process, whatever study asks."""
+    """Simulate, train or count a study's point, once a process whatever study asks, and return its result.
+
+    A hook's UserError is a result 'refused'. Raises UserError for an unknown hook or metric.
+    """
     place = (task.point, task.runner, task.function)
     known = _DONE.get(place)
     if task.runner == "sweep":
@@ -104,9 +114,10 @@ def evaluate(task: Task) -> StudyResult:
 
 
 def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, kept: Path | None = None) -> list[StudyResult]:
-    """Return the results of tasks in their order. workers: processes; kept: a folder of results, which are read where they are there.
+    """Evaluate a study's tasks and return their results in order.
 
-    Raises MachineError for a process that is lost; what was done by then is in the folder.
+    workers: processes. kept: folder whose results are read instead of made again, None: none. Raises MachineError for a lost process; what
+    was done by then is in the folder.
     """
     found: dict[int, StudyResult] = {}
     if kept is not None:

@@ -27,7 +27,8 @@ from chronoscale.strategies.workload import Hyper, ModelChoice, ModelShape, Work
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """An epoch's schedule, what it was planned with, and the schedule of what happens once before; None for snapshots."""
+    """Epoch's schedule to execute for a study, the hyperparameters it was planned with, and the schedule of preparation (None for
+    snapshots)."""
 
     schedule: Schedule
     hyper: Hyper
@@ -43,10 +44,10 @@ def passes(
     warmup: int = 0,
     learning_rate: float = 0.01,
 ) -> list[Pass]:
-    """`repeats` passes of one schedule on as many ranks as it has; training goes on from pass to pass. `learning_rate`: of one group a
-    step, scaled as `chronoscale train` does.
+    """Execute one schedule `repeats` times on this machine's CPU for a study and return the passes; training goes on from pass to pass.
 
-    Raises UserError or MachineError with the worker's own line when it fails.
+    As many ranks as the schedule has. warmup: further passes, first, that are left out. learning_rate: of one group a step, scaled as
+    `chronoscale train` does. Raises UserError or MachineError with the worker's own line when it fails.
     """
     return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup, learning_rate)["pass"]
 
@@ -54,9 +55,9 @@ def passes(
 def in_turn(
     planned: Mapping[str, Planned], data: Dataset, model: ModelShape, repeats: int, warmup: int = 0, learning_rate: float = 0.01
 ) -> dict[str, list[Pass]]:
-    """Several schedules for equally many ranks in one job, pass by pass in turn, so that drift of the machine hits all alike.
+    """Execute several schedules in one job for a study, pass by pass in turn, so that drift of the machine hits all alike.
 
-    Raises UserError or MachineError as `passes`.
+    planned: label -> schedule, all for equally many ranks. Returns passes by label. Raises as `passes`.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -84,10 +85,10 @@ def streams_in_turn(
     warmup: int,
     settings: Settings,
 ) -> dict[str, list[Pass]]:
-    """Strategies, each with its settings, by case, on a stream that is prepared by the first one's protocol: in one job, epoch by epoch in
-    turn.
+    """Execute strategies on one event stream in one job for a study, epoch by epoch in turn; return passes by case.
 
-    Raises UserError or MachineError as `passes`.
+    cases: label -> name of a strategy, and its hyperparameters; the first one's protocol splits the stream. warmup: epochs, first, that are
+    left out. Raises as `passes`.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

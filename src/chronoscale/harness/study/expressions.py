@@ -27,27 +27,30 @@ FORBIDDEN = frozenset({"format", "format_map", "tofile", "dump", "dumps", "eval"
 
 
 def within(ratio: float) -> bool:
-    """Whether ours over the published needs no explanation."""
+    """Say whether ours over the published is so near 1 (5 %) that a study's row needs no explanation."""
     return abs(ratio - 1) <= AGREES
 
 
 def finite(values: Sequence[float]) -> list[float]:
-    """The values without NaN and infinity."""
+    """Return the values without NaN and infinity, for expressions of study files."""
     return [value for value in values if math.isfinite(value)]
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean, by NumPy's pairwise sum."""
+    """Return the arithmetic mean by NumPy's pairwise sum, for expressions of study files."""
     return float(np.mean(list(values)))
 
 
 def unique(values: Sequence[Any]) -> list[Any]:
-    """Each value once, in order."""
+    """Return each value once, in order, for expressions of study files."""
     return list(dict.fromkeys(values))
 
 
 def pick(rows: Sequence[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
-    """Return the first of a published table's rows with these values. Raises UserError where there is none."""
+    """Return the first row of a published table with these values, for expressions of study files.
+
+    wanted: column -> value. Raises UserError where there is none.
+    """
     for row in rows:
         if all(row.get(name) == value for name, value in wanted.items()):
             return row
@@ -55,7 +58,7 @@ def pick(rows: Sequence[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
 
 
 def plural(count: int, noun: str) -> str:
-    """The noun, with an s unless there is one."""
+    """Return the noun with an s, unless `count` is 1, for sentences of study files."""
     return noun if count == 1 else f"{noun}s"
 
 
@@ -83,7 +86,10 @@ def _code(text: str) -> CodeType:
 
 
 def value(text: Any, names: Names) -> Any:
-    """Return what an expression gives; what is no text as it is. Raises UserError with the expression and what is wrong."""
+    """Evaluate an expression of a study file; return what is no text unchanged.
+
+    names: that it may use, besides `NAMES`. Raises UserError with the expression and what is wrong.
+    """
     if not isinstance(text, str):
         return text
     code = _code(text)
@@ -96,7 +102,7 @@ def value(text: Any, names: Names) -> Any:
 
 
 def filled(text: str, names: Names) -> str:
-    """Return a template with its expressions' values, `{expression}` or `{expression:format}`; braces of its own are doubled.
+    """Fill in a template of a study file: `{expression}` or `{expression:format}`; braces of its own are doubled.
 
     Raises UserError as `value`.
     """
@@ -152,7 +158,10 @@ def _split(part: str) -> tuple[str, str]:
 
 
 def loops(over: Mapping[str, Any], names: Names) -> Iterator[dict[str, Any]]:
-    """Yield the names of every turn of nested loops; `over`: variable, or several with commas, -> expression, which may use the earlier."""
+    """Yield, for each turn of a study file's nested loops, the names with the loop variables bound.
+
+    over: a variable, or several with commas -> expression, which may use earlier variables.
+    """
     if not over:
         yield dict(names)
         return

@@ -25,7 +25,10 @@ AGREES = 0.05  # of the published: no difference to explain
 
 
 def by_copies(ratio: float, free: float) -> str:
-    """Whether host copies explain a ratio of ours to the published; `free`: were they to take no time. NaN: no such ratio."""
+    """Return in words whether the time of host copies explains why ours differs from the published, for rows of studies.
+
+    ratio: ours over published; free: the same if copies took no time. NaN: no such ratio.
+    """
     if not np.isfinite(ratio):
         return NOT_PRINTED
     if abs(ratio - 1) <= AGREES:
@@ -41,7 +44,10 @@ def by_copies(ratio: float, free: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """rows: published beside ours (`row`). tables: details by file name. notes: what must be read with them."""
+    """Result of a study.
+
+    rows: published beside ours, as `row` and `beside` make them. tables: details, by file name. notes: sentences to be read with them.
+    """
 
     rows: pd.DataFrame
     drawings: tuple[Drawing, ...] = ()
@@ -50,14 +56,18 @@ class Findings:
 
 
 def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
-    """One line of single numbers: published, ours, their ratio; NaN for what is not printed."""
+    """Return a study's row of two single numbers: published and ours, with their ratio.
+
+    what: the row's name. printed: NaN for what is not printed. why: reason of a difference.
+    """
     return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
 
 
 def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
-    """One line: published and our lowest, mean and highest, and their ratio.
+    """Return a study's row of two ranges: published, and lowest, mean and highest of ours.
 
-    ratio: ours over published, of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
+    printed: None: not printed. ours: values of all points, NaN left out. ratio: of the means; of the highest where no mean is printed, of
+    the lowest where that is all; NaN without both. why: reason of a difference.
     """
     known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
     mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}

@@ -12,10 +12,10 @@ Block = Mapping[str, Any]  # axis -> value, list of values, or `=expression` of 
 
 
 def points(blocks: Block | Sequence[Block], paper: str, names: Names) -> list[StudyPoint]:
-    """Return the points of one or several blocks, the first axis outermost; each once.
+    """Return the points of a study file's grid, the first axis outermost, each once.
 
-    An expression sees the axes before it. `if` leaves out points for which it is false; `like`: an expression of axes that come before
-    the block's own.
+    blocks: one or several, axis -> values; an expression sees the axes before it. `if` leaves out points for which it is false; `like`: an
+    expression of axes that come before the block's own. paper: whose points they are.
     """
     found: dict[StudyPoint, None] = {}
     for block in [blocks] if isinstance(blocks, Mapping) else blocks:

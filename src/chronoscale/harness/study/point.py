@@ -15,7 +15,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """One point of a grid. paper: whose testbed it runs on, '' for none. settings: axes of the grid that are no field, by name."""
+    """Point of a study's grid: what is simulated, trained or counted once.
+
+    paper: whose testbed it runs on, '' for none. strategy, cluster: names. variant: of difference maps. settings: axes of the grid that are
+    no field, by name.
+    """
 
     paper: str = ""
     dataset: str = ""
@@ -29,18 +33,21 @@ class StudyPoint:
 
     @classmethod
     def of(cls, axes: Mapping[str, Any]) -> StudyPoint:
-        """Return the point with these values by axis; lists become tuples, keys and values and dataclasses JSON."""
+        """Return the point with these values by axis.
+
+        Axes that are no field become settings: lists as tuples, mappings and dataclasses as JSON.
+        """
         own = {name: value for name, value in axes.items() if name in AXES}
         others = ((name, _hashable(value)) for name, value in axes.items() if name not in AXES)
         return cls(**own, settings=tuple(sorted(others)))
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """Return the value of an axis that is no field."""
+        """Return the value of an axis that is no field; `default` where the grid has no such axis."""
         return dict(self.settings).get(name, default)
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Fields and settings by name, without the paper."""
+        """Return fields and settings by name, without the paper."""
         return {name: getattr(self, name) for name in AXES[1:]} | dict(self.settings)
 
     def __str__(self) -> str:
@@ -63,7 +70,10 @@ def _hashable(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyResult:
-    """What a point gave. status: ran, out of memory (what is timed is then NaN), refused (values are NaN); message: why."""
+    """Metrics of a study's point by name.
+
+    status: 'ran', 'out of memory' (timed metrics are NaN) or 'refused' (all are NaN). message: why.
+    """
 
     status: str = "ran"
     message: str = ""
@@ -71,12 +81,12 @@ class StudyResult:
 
 
 def content_key(*parts: object) -> str:
-    """A file name for what these parts describe."""
+    """Return a file name (20 hex digits) that changes with any of the parts, for results kept from run to run."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
 class Record(Mapping[str, Any]):
-    """A point's axes, status, message and values by name, also as attributes."""
+    """Study's point with its result: axes, status, message and metrics by name, also as attributes."""
 
     def __init__(self, point: StudyPoint, result: StudyResult) -> None:
         self._all = {**point.axes, "status": result.status, "message": result.message, **result.values}
@@ -98,7 +108,7 @@ class Record(Mapping[str, Any]):
 
 
 class Points(Sequence[Record]):
-    """Records of a grid, in its order, as expressions of a study see them."""
+    """Records of a study's grid, in its order, as expressions of study files see them."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = tuple(records)
@@ -113,20 +123,20 @@ class Points(Sequence[Record]):
         return Points((*self._records, *other))
 
     def where(self, **wanted: Any) -> Points:
-        """Return the records with these values; of a tuple or list any one of them."""
+        """Return the records with these values. wanted: axis or metric -> value, or several, of which any will do."""
         tests = {name: tuple(value) if isinstance(value, list | tuple | set) else (value,) for name, value in wanted.items()}
         return Points([one for one in self if all(one.get(name) in some for name, some in tests.items())])
 
     def all(self, name: str, **wanted: Any) -> list[Any]:
-        """Return a value of every record that `where` leaves; NaN where a record has none."""
+        """Return the metric or axis `name` of every record that `where` selects; NaN where a record has none."""
         return [one.get(name, float("nan")) for one in self.where(**wanted)]
 
     def at(self, name: str, **wanted: Any) -> Any:
-        """Return a value of the one record that `where` leaves. Raises UserError where it leaves none or several."""
+        """Return the metric or axis `name` of the one record that `where` selects. Raises UserError where it selects none or several."""
         return self.one(**wanted)[name]
 
     def one(self, **wanted: Any) -> Record:
-        """Return the one record that `where` leaves. Raises UserError where it leaves none or several."""
+        """Return the one record that `where` selects. Raises UserError where it selects none or several."""
         some = self.where(**wanted)
         if len(some) != 1:
             raise UserError(f"{len(some)} points, not one, with {', '.join(f'{name} {value}' for name, value in wanted.items())}")
@@ -134,6 +144,6 @@ class Points(Sequence[Record]):
         return record
 
     def table(self, *columns: str) -> pd.DataFrame:
-        """Return a row a record; all columns where none is named."""
+        """Return a table with a row a record, and these columns (all where none is named)."""
         named = [{name: one.get(name, float("nan")) for name in columns or one} for one in self]
         return pd.DataFrame(named, columns=list(columns) or None)

@@ -35,22 +35,22 @@ KINDS: Mapping[str, tuple[Op, ...]] = {
 
 
 class Testbed(Protocol):
-    """How a paper's points are planned and replayed."""
+    """How points of a paper's studies are planned and simulated: machines, workload, strategy and costs of each."""
 
     def cluster(self, point: StudyPoint) -> Cluster:
-        """Return the machines."""
+        """Return the simulated machines of a point."""
         ...
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return what is trained. Raises UserError for data that are not at hand."""
+        """Return what a point trains. Raises UserError for data that are not installed."""
         ...
 
     def planner(self, point: StudyPoint) -> Strategy:
-        """Return the strategy, with what the point sets otherwise."""
+        """Return the strategy of a point, with what the point sets otherwise."""
         ...
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
-        """Return what durations come from."""
+        """Return the model that predicts durations on a point's cluster."""
         ...
 
     def check(self, replayed: Replayed) -> None:
@@ -60,7 +60,7 @@ class Testbed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A point's schedule and simulated trace."""
+    """Study's point with its schedule and simulated trace, of which metrics are read."""
 
     point: StudyPoint
     testbed: Testbed
@@ -71,27 +71,27 @@ class Replayed:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """Seconds of all ranks by operation."""
+        """Return the seconds of all ranks added up, by name of operation."""
         spent = np.bincount(self.trace.op, self.trace.duration_ns / 1e9, len(Op))
         return {op.name: float(spent[op]) for op in Op}
 
     @cached_property
     def peaks(self) -> Any:
-        """Most bytes of each rank's device, float64 [ranks]."""
+        """Return the peak bytes of each rank's device, float64 [ranks]."""
         return peaks(self.schedule, self.trace)
 
     @cached_property
     def parts(self) -> Breakdown:
-        """Parts of the epoch."""
+        """Return the parts of the epoch, such as computing and communication, in seconds."""
         return Breakdown.middle([self.trace])
 
     def of(self, op: str) -> Any:
-        """Return which rows of the schedule are of an operation."""
+        """Return which tasks of the schedule are of an operation, bool [tasks]. op: its name."""
         return self.schedule.op == Op[op]
 
 
 def plan_and_replay(point: StudyPoint, bed: Testbed) -> Replayed:
-    """Return schedule and trace of a point. Raises UserError where the strategy refuses the workload."""
+    """Plan and simulate a study's point. Raises UserError where the strategy refuses the workload."""
     cluster, planner = bed.cluster(point), bed.planner(point)
     costs, work = bed.costs(point, cluster), bed.workload(point)
     schedule = planner.plan(work, point.gpus, costs)
@@ -99,7 +99,7 @@ def plan_and_replay(point: StudyPoint, bed: Testbed) -> Replayed:
 
 
 def step_s(one: Replayed) -> float:
-    """Return the median seconds from one optimiser step's end to the next one's; NaN for a single step."""
+    """Return the median seconds between the ends of optimiser steps, a metric of studies; NaN for a single step."""
     rows = one.trace.op == Op.OPTIMIZE
     ends = np.zeros(one.schedule.iterations, np.int64)
     np.maximum.at(ends, one.schedule.iteration[one.trace.task[rows]], one.trace.end_ns[rows])
@@ -147,7 +147,11 @@ FAMILIES: Mapping[str, Callable[[Replayed, str], Any]] = {
 
 
 def metric(name: str, own: Mapping[str, Metric]) -> Metric:
-    """Return a metric by name; `own`: a study's hooks. Raises UserError for an unknown one, with the nearest."""
+    """Return the function that reads a metric off a replayed point.
+
+    name: a built-in one, one of `own` (a study's hooks), or `family:OPERATION` such as bytes:H2D. Raises UserError for an unknown one, with
+    the nearest.
+    """
     family, _, of = name.partition(":")
     if of and family in FAMILIES:
         return lambda one: FAMILIES[family](one, of)
@@ -157,7 +161,10 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
 
 
 def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
-    """Return a point's metrics; refusals and lack of memory are results. Raises UserError for an unknown metric or strategy."""
+    """Plan and simulate a study's point and return its metrics by name; refusals and lack of memory are results, too.
+
+    own: metrics of the study's hooks. Raises UserError for an unknown metric or strategy.
+    """
     known = {name: metric(name, own) for name in metrics}
     bed.planner(point)  # a name that is wrong is no refusal
     try:

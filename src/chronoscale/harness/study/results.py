@@ -20,10 +20,10 @@ from chronoscale.reports.table_formats import to_csv
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredResult:
-    """A study's result as its file holds it.
+    """Study's result as read from its JSON file.
 
-    made: ISO date; minutes: of the run that wrote it; environment: device, versions, commit; transcribed: of a result that was taken from a
-    page, where its numbers come from.
+    made: ISO date. minutes: of the run that wrote it. quick: whether of a subset. environment: device, versions, commit. transcribed: of a
+    result taken from a page, where its numbers come from; else ''.
     """
 
     study: str
@@ -37,7 +37,10 @@ class StoredResult:
 
 
 def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
-    """Run a study and write `<name>.json`, a CSV a table, an SVG and a PNG a drawing. Returns its findings."""
+    """Run a study and write its findings: `<name>.json`, a CSV a table, an SVG and a PNG a drawing.
+
+    way: how numbers are made, such as 'simulated'. quick: whether `run` computes a subset. Returns the findings of `run`.
+    """
     import torch  # noqa: PLC0415 (for its version)
 
     from chronoscale.real_exec.measurement.environment import fingerprint  # noqa: PLC0415 (imports torch)
@@ -59,7 +62,7 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
 
 
 def load_result(path: Path) -> StoredResult:
-    """Read a stored result: its rows and notes, not its tables and drawings. Raises UserError for a file that is none."""
+    """Read a study's stored result: its rows and notes, not its tables and drawings. Raises UserError for a file that is no result."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         rows = pd.DataFrame(data["rows"])

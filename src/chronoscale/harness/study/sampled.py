@@ -11,7 +11,10 @@ EVERY_S = 0.02
 
 
 class Sampler:
-    """Within `with`: `bytes` is the most that the processes started meanwhile held at once, files that they map left out (rss - shared)."""
+    """Context manager that samples the memory of processes started within it, for executed studies.
+
+    `bytes`: the most they held at once, without files that they map (rss - shared).
+    """
 
     def __init__(self) -> None:
         self.bytes = 0

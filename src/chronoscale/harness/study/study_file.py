@@ -28,7 +28,7 @@ K = TypeVar("K", bound=Keys)
 
 
 class Repeated(Keys):
-    """What may be said once for each turn of a loop."""
+    """Entry of a study file that may be repeated, once for each turn of a loop."""
 
     over: Mapping[str, Expression] = Field({}, alias="for", description="loops: a variable, or several with commas -> expression")
     let: Mapping[str, Expression] = Field({}, description="names for this entry -> expression")
@@ -37,7 +37,7 @@ class Repeated(Keys):
 
 
 class Row(Repeated):
-    """A row of published beside ours: `printed` is a number beside `ours`, `range` a published range beside the list `ours`."""
+    """Row of a study, published beside ours: `printed` goes with a number `ours`, `range` with a list `ours`."""
 
     what: str = Field("", description="template")
     printed: Expression = None
@@ -48,7 +48,7 @@ class Row(Repeated):
 
 
 class Table(Keys):
-    """Details: columns of points, or rows."""
+    """Table of details of a study: columns of a grid's points, or rows."""
 
     points: str = Field("", description="name of a grid")
     columns: Sequence[str] = ()
@@ -57,13 +57,13 @@ class Table(Keys):
 
 
 class Note(Repeated):
-    """A sentence or two that must be read with the rows."""
+    """Sentence or two of a study that must be read with its rows."""
 
     say: str = Field("", description="template")
 
 
 class Panel(Repeated):
-    """A panel of a drawing."""
+    """Panel of a study's drawing."""
 
     title: str = Field("", description="template")
     x: str = ""
@@ -76,7 +76,7 @@ class Panel(Repeated):
 
 
 class Chart(Keys):
-    """A drawing; its file is called as the study, with `suffix`."""
+    """Drawing of a study; its file is named as the study, with `suffix`."""
 
     kind: Literal["lines", "stacks", "ranges", "dots", "heatmaps", "matrix"]
     suffix: str = ""
@@ -88,7 +88,7 @@ class Chart(Keys):
 
 
 class StudyFile(Keys):
-    """A study: grids of points, what is read off each, and what is shown of that."""
+    """Keys of a study's YAML file: grids of points, metrics of each, and the rows, tables, notes and drawings made of them."""
 
     base: str = Field("", description="another study, such as real/figure-8: its keys where this one has none, and its names besides")
     title: str = Field("", description="of a study that is no paper's figure or table")
@@ -116,7 +116,7 @@ class StudyFile(Keys):
 
 
 class PaperFile(Keys):
-    """What the studies of a paper share."""
+    """Keys of a paper's `paper.yaml`: what all of its studies share."""
 
     testbed: Mapping[str, Any] = Field({}, description="family, and its assumptions")
     hooks: Sequence[str] = ()
@@ -126,7 +126,10 @@ class PaperFile(Keys):
 
 
 def load(path: Path | Traversable) -> StudyFile:
-    """Read a study. Raises UserError in one line: the file, the key, what was expected."""
+    """Read and check a study file.
+
+    `base`'s keys stand for those that it lacks. Raises UserError in one line: the file, the key, what was expected.
+    """
     data = _read(path)
     if isinstance(base := data.get("base"), str):
         below = _read(folder(f"{base}.yaml"))
@@ -135,13 +138,13 @@ def load(path: Path | Traversable) -> StudyFile:
 
 
 def paper_file(paper: str) -> PaperFile:
-    """Read what a paper's studies share; nothing for ''. Raises UserError as `load`."""
+    """Read and check what a paper's studies share; empty for '' and where there is no file. Raises UserError as `load`."""
     path = folder(paper).joinpath("paper.yaml")
     return _checked(path, _read(path), PaperFile) if paper and path.is_file() else PaperFile()
 
 
 def folder(paper: str) -> Traversable:
-    """Return the folder of a paper's studies."""
+    """Return the folder of a paper's study files, or the path of one such as 'real/figure-8.yaml', within the package."""
     return resources.files("chronoscale").joinpath(f"studies/{paper}")
 
 

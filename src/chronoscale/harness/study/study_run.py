@@ -25,7 +25,11 @@ from chronoscale.reports.published import Printed
 def run_study(
     study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
 ) -> Findings:
-    """Run a study and store its result in `folder`. Points are kept in `<name>.points` there, each in a file named by its content."""
+    """Run a study, store its result in `folder` and return its findings.
+
+    name: of its files. printed: what the paper prints of it, None for a study of one's own. quick: a subset of points. workers: processes.
+    Points are kept in `<name>.points`, so that a second run goes on.
+    """
     points = folder / f"{name}.points"
     return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points))
 
@@ -33,7 +37,11 @@ def run_study(
 def run(
     study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, kept: Path | None = None
 ) -> Findings:
-    """Return what a study finds. name: of its drawings' files. Raises UserError for what its file has wrong."""
+    """Evaluate a study's grids and return its rows, tables, notes and drawings.
+
+    name: of its drawings' files. printed: as in `run_study`. workers: processes. kept: folder of points done before, None: none. Raises
+    UserError for what the file has wrong.
+    """
     shared = paper_file(study.paper)
     hooks = (*shared.hooks, *study.hooks)
     names: dict[str, Any] = {"quick": quick, "printed": printed, **hooked(hooks)}

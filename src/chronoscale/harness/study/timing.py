@@ -11,7 +11,10 @@ K = TypeVar("K")
 
 
 def medians_in_turn(calls: Mapping[K, Callable[[], object]], repeats: int, warmup: int = 1) -> dict[K, float]:
-    """Return the median seconds of each of `calls`, made `repeats` times in turn after `warmup` that do not count."""
+    """Time calls in turn, so that drift of the machine hits all alike, and return each one's median seconds, for studies.
+
+    calls: name -> function. repeats: timed calls of each, after `warmup` that do not count.
+    """
     taken: dict[K, list[float]] = {name: [] for name in calls}
     for repeat in range(warmup + repeats):
         for name, call in calls.items():

@@ -32,7 +32,10 @@ class RealType1(RoundRobinStrategy):
 
 
 def pair_consecutive(benefits: Benefit, ranks: int) -> Placement:
-    """Place two consecutive groups on a GPU in an iteration. Raises UserError for 0 ranks."""
+    """Place two consecutive snapshot groups on each GPU in an iteration, as REAL's type II reuse needs.
+
+    benefits: times of all groups. Raises UserError for 0 ranks.
+    """
     return deal(len(benefits.times), ranks, 2)
 
 

@@ -34,7 +34,10 @@ class BatchEnds:
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
-    """Plan one epoch: every training window once, then every validation window. Raises UserError for a series that is too short."""
+    """Plan one epoch on windows of a signal: every training window once, then every validation window.
+
+    name: of a strategy. feeding: where windows lie and how ranks get them. Raises UserError for a series that is too short.
+    """
     hyper, resident = workload.hyper, 4 * workload.model.parameters * FP32 + feeding.store.device_bytes(workload)
     builder = _begin(name, workload, ranks, feeding, resident, "windows")
     training, validation = (deal(workload.windows, hyper, ranks) for deal in (feeding.training, feeding.validation))

@@ -24,7 +24,7 @@ STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), T
 
 
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
-    """Return the sizes of a model for data with `features` of nodes and `edge` features of events, 0 where there are none.
+    """Return the layer sizes of a model of event streams for data with `features` of nodes and `edge` features of events (0: none).
 
     outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
     memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the

@@ -18,39 +18,57 @@ ABSENT = "no point of the grid was reached by both"
 
 
 def experiment_groups(keys: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the groups and snapshots of an experiment's workload."""
+    """Return (groups, snapshots) of an experiment's workload, for the axes of REAL's Figure 15.
+
+    keys: those of an experiment file. Raises UserError as `chronoscale simulate`.
+    """
     work = workload_of(json.dumps(keys, sort_keys=True))
     return work.groups, len(work.snapshots.edges)
 
 
 def known_strategy(name: str) -> bool:
-    """Say whether a strategy is among ours."""
+    """Say whether this project has a strategy of this name, for REAL's Table 1."""
     return name in STRATEGIES
 
 
 def launch_us(cluster: str) -> float:
-    """Return the microseconds of one host thread that a kernel takes to start on a preset's devices."""
+    """Return the microseconds a kernel's start takes one host thread on a cluster preset's devices, for notes of studies.
+
+    cluster: name of a preset.
+    """
     return presets.cluster(cluster).device.launch_s * 1e6
 
 
 def published_maps(strategy: str) -> str:
-    """Return REAL's variant of difference maps for strategies that have them, the only one for others."""
+    """Return the variant of difference maps that REAL's figures show for a strategy.
+
+    'as-published' for those whose names begin with real-, which have maps; 'exact', the only one, for others.
+    """
     return "as-published" if strategy.startswith("real-") else "exact"
 
 
 def ratio_to(printed: Range, ours: Sequence[float]) -> float:
-    """Return the ratio that a row of these has."""
+    """Return ours over the published as a study's row has it, for a reason in REAL's Figure 2.
+
+    printed: the published range; ours: values of all points, of which NaN is left out.
+    """
     return float(str(row("", printed, ours, "")["ratio"]))
 
 
 def settled(why: str, plans: Points) -> str:
-    """Return a row's reason, after in how many of its plans no solver ran, so that they are REAL-G+'s."""
+    """Return a row's reason `why`, preceded by how many of its plans are REAL-G+'s because no solver ran, for REAL's rows.
+
+    plans: points that the row sums up, with metric `note`.
+    """
     idle = sum(UNNEEDED in note for note in plans.all("note"))
     return f"real-g+'s schedule in {idle} of {len(plans)}, no solver ran; {why}" if idle else why
 
 
 def unsolved(plans: Sequence[Record]) -> list[str]:
-    """Say why strategies that solve have another's schedule; nothing where they solved."""
+    """Return notes of REAL's studies: strategies that use a solver but have REAL-G+'s schedule, and its certified gap there.
+
+    plans: points with metrics `note` and `gap`. No notes where solvers ran.
+    """
     plans, said = Points(plans), []
     for name in dict.fromkeys(plans.all("strategy")):
         own = plans.where(strategy=name)
@@ -65,7 +83,7 @@ def unsolved(plans: Sequence[Record]) -> list[str]:
 
 
 def failures(points: Points) -> list[str]:
-    """Say what was refused, and where strategies ran out of memory."""
+    """Return notes of REAL's studies: a line for each reason that points were refused for, and for each strategy out of memory."""
     refused, lost = points.where(status="refused"), points.where(status="out of memory")
     said = []
     for message in sorted(set(refused.all("message"))):

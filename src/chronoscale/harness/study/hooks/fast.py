@@ -32,36 +32,40 @@ SLOT = 24  # bytes of a neighbour in what TGL's sampler returns: row, column, ev
 
 
 def bed() -> HostStreams:
-    """Return the paper's testbed."""
+    """Return the testbed of FAST's studies: epochs of one GPU whose features lie in host memory."""
     found = of_paper("fast")
     assert isinstance(found, HostStreams)
     return found
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """Return the nodes and events of a stand-in."""
+    """Return {'nodes', 'events'} of the generated stand-in of a data set, for FAST's Table 3."""
     made = stand_in(dataset)
     return {"nodes": made.nodes, "events": made.events}
 
 
 def training_events(dataset: str, most: int) -> int:
-    """Return the events of a stand-in that train."""
+    """Return how many events of a stand-in train, for FAST's Table 4. most: events that the stand-in is shortened to, 0: whole."""
     return prepared(dataset, most).training_events
 
 
 def gib(rows: float, width: float) -> float:
-    """Return the GiB of float32 features."""
+    """Return the GiB of a table of float32 features, for FAST's Table 3. width: features a row."""
     return rows * width * FP32 / 2.0**30
 
 
 def feature_bytes(dataset: str) -> int:
-    """Return the bytes of Table 3's features."""
+    """Return the bytes of all node and edge features of a data set by FAST's Table 3, for Table 6 and the room of caches."""
     of = bed().counts(dataset)
     return FP32 * sum(of[f"{what}s"] * of[f"{what}_width"] for what in ("node", "edge"))
 
 
 def sampled(point: StudyPoint) -> dict[str, Any]:
-    """Generate, index and sample a stand-in, and return its rates, in per cent, and shares of degrees; `events` of `whole`, at a pace."""
+    """Sample a point's stand-in and return how redundant its batches are, for FAST's Table 1 and Figure 3.
+
+    Settings: `most` events of the stand-in, `batches` of them. By name: `rates` in per cent (match, repeat, unbalance), mean `degree`s,
+    `distribution` and `shares` of degrees, `events` of `whole`, `nodes`, `batches`, and `part` in words ('' for the whole).
+    """
     whole, made = len(stand_in(point.dataset)), stand_in(point.dataset, point.setting("most"))
     events = made.stream()
     deal = BatchAssignment(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // point.setting("batches"), 1))
@@ -83,8 +87,11 @@ def sampled(point: StudyPoint) -> dict[str, Any]:
 
 
 def epoch(one: Replayed) -> dict[str, Any]:
-    """Return of an epoch of the paper's length, that of the planned batches as many times as long as it has batches: seconds, those that
-    operations take (lanes overlap), a device's bytes at most, neighbours that are sampled."""
+    """Return what a replayed point's epoch comes to at the paper's length, a metric of FAST's studies.
+
+    Planned batches are multiplied up to the paper's number. `epoch_s`; `seconds` by operation (lanes overlap, so that they add up to more);
+    `device_bytes`: a device's peak; `sampled`: neighbours.
+    """
     assert isinstance(one.testbed, HostStreams)
     steps = one.testbed.steps(one.point.dataset)
     factor = steps / one.schedule.iterations
@@ -97,41 +104,56 @@ def epoch(one: Replayed) -> dict[str, Any]:
 
 
 def simulated(scale: Mapping[str, int], rates: Rates | None = None, **axes: Any) -> dict[str, Any]:
-    """Return `epoch` of a point. scale: what is planned of a stand-in."""
+    """Simulate one point of FAST's studies and return its metric `epoch` (seconds, bytes and neighbours of an epoch).
+
+    scale: settings of what is planned of a stand-in (`most`, `batches`, `presample`). rates: of the host, None: the defaults. axes:
+    dataset, model, strategy and other settings.
+    """
     point = StudyPoint.of({"paper": "fast", **scale, **axes} | ({"rates": rates} if rates else {}))
     found: dict[str, Any] = evaluate(Task(point, "sweep", "", ("epoch",), ("fast",))).values["epoch"]
     return found
 
 
 def cached(dataset: str, model: str, scale: Mapping[str, int]) -> float:
-    """Return the share of the features that FAST's cache has: all, or what a device of 40 GB has beside an epoch without a cache (§5,
-    Table 6)."""
+    """Return the share of the features that FAST's cache holds: all, or what a 40 GB device has beside an epoch without a cache.
+
+    From 0 to 1, in whole per cent (FAST §5, Table 6), for Figure 11, Tables 4 and 6. scale: as in `simulated`.
+    """
     beside = simulated(scale, dataset=dataset, model=model, strategy="fast-compressed")["device_bytes"]
     return float(min(1.0, np.floor(100 * (Rates().cluster.device.memory - beside) / feature_bytes(dataset)) / 100))
 
 
 def printed_seconds(dataset: str, model: str, strategy: str) -> float:
-    """Return an epoch as Table 4 prints it; NaN for one that is not there or ran out of memory."""
+    """Return the seconds of an epoch that FAST's Table 4 prints; NaN for what is not there or ran out of memory.
+
+    strategy: as the table names it.
+    """
     wanted = (dataset, model, strategy)
     rows = published("fast").tables[4].rows
     return next((float(r.get("seconds", "nan")) for r in rows if (r["dataset"], r["model"], r["strategy"]) == wanted), NAN)
 
 
 def neighbours(dataset: str, scale: Mapping[str, int]) -> float:
-    """Return how many are sampled for an epoch of the paper's length, two hops of the most recent ones."""
+    """Return how many neighbours an epoch of the paper's length samples: two hops of the most recent ones. scale: as in `simulated`."""
     return float(simulated(scale, dataset=dataset, model="tgat", strategy=TGL)["sampled"])
 
 
 def solved(scale: Mapping[str, int]) -> Rates:
-    """Return the rates of the paper's host. sample: all of Bitcoin's epoch in the time of SIMPLE's pre-sampling (Table 6). gather: TGL's
-    epoch of the anchor is as printed."""
+    """Solve the host's rates from printed numbers, for FAST's Figures 1 and 11 and Table 4.
+
+    Sampling: all of Bitcoin's epoch in the time of SIMPLE's pre-sampling (Table 6). Gathering: TGL's epoch on WikiTalk with TGAT is as
+    Table 4 prints it. scale: as in `simulated`.
+    """
     before = next(float(r["prepare_s"]) for r in published("fast").tables[6].rows if r["strategy"] == "simple")
     return _gathering(Rates(neighbours("bitcoin", scale) / before, PROBED[0]), scale)
 
 
 def paced(scale: Mapping[str, int]) -> Rates:
-    """Return `solved` with the share of peak that kernels reach: FAST's epoch of the anchor, whose features all lie on the device, is as
-    printed where nothing is fetched ahead, as in TGL; it is linear in the inverse share."""
+    """Return `solved`'s rates with the kernels' share of peak solved, too, for FAST's Figures 1 and 11 and Table 4.
+
+    By it FAST's epoch on WikiTalk with TGAT, all features on the device and nothing fetched ahead, is as Table 4 prints it (linear in the
+    inverse share).
+    """
     first, whole = solved(scale), {**ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
     little, less = (simulated(scale, replace(first, efficiency=share), **whole)["epoch_s"] for share in PEAKS)
     work = (less - little) / (1 / PEAKS[1] - 1 / PEAKS[0])  # seconds at peak
@@ -147,13 +169,19 @@ def _gathering(rates: Rates, scale: Mapping[str, int]) -> Rates:
 
 
 def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mapping[str, float] | None = None) -> Rates:
-    """Return rates with these values, and others these times as high."""
+    """Return rates with other assumptions, for the cases of FAST's Table 4 and Figure 11.
+
+    values: field of `Rates` -> its new value. times: field -> factor.
+    """
     return replace(rates, **(values or {}), **{name: factor * getattr(rates, name) for name, factor in (times or {}).items()})
 
 
 def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]:
-    """Return bytes on the host at the paper's size, by Table 3's counts: features; events and T-CSR; node memory and mailbox; `lasting`:
-    these; `samples` of a whole epoch, of what keeps them, as compact as TGL's sampler returns those of the stand-in."""
+    """Return bytes of host memory at the paper's size, by Table 3's counts, for FAST's Table 6.
+
+    `features`; `graph`: events and T-CSR; `state`: node memory and mailbox; `lasting`: their sum; `samples`: all of an epoch, 24 bytes a
+    neighbour as TGL's sampler returns them. scale: as in `simulated`.
+    """
     of, point = bed().counts(dataset), StudyPoint.of({"paper": "fast", "dataset": dataset, "model": model, "strategy": TGL, **scale})
     found = {
         "features": feature_bytes(dataset),
@@ -164,7 +192,10 @@ def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]
 
 
 def refusals(scale: Mapping[str, int], names: Sequence[str]) -> list[dict[str, object]]:
-    """Return rows of what Table 4 prints as out of memory, and what ours would need: with the samples of a whole epoch, and without."""
+    """Return rows for what FAST's Table 4 prints as out of memory: GB on the host if an epoch's samples were all kept.
+
+    names: data sets of which rows are wanted. Each reason also says what ours holds without them.
+    """
     rows = []
     for line in published("fast").tables[4].rows:
         name, model, strategy = (str(line[key]) for key in ("dataset", "model", "strategy"))

@@ -13,7 +13,11 @@ NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the prin
 
 
 def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[str, Any]]:
-    """Return over all printed speed-ups, for each case: by which factor ours is off in the geometric mean, and how many are within 15 %."""
+    """Return how well each assumption explains all printed speed-ups of FAST's Table 4, one row an assumption.
+
+    lines: `printed` and a speed-up for each of `cases`. Columns: factor that ours is off by (geometric mean), number within 15 %, and of
+    how many.
+    """
     known = [line for line in lines if np.isfinite(line["printed"])]
     ours = np.asarray([[line[name] for line in known] for name in cases], np.float64)
     off = np.abs(np.log(ours / np.asarray([line["printed"] for line in known], np.float64)))
@@ -22,12 +26,11 @@ def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[
 
 
 def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], found: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which case brings our speed-up, the first case's, near the printed one.
+    """Return in words which assumption brings our speed-up near the printed one, the reason of a row of FAST's Table 4.
 
-    Of those that do and leave no more than `PART` of the difference the one of fewest assumptions, and of these the one that fits all
-    printed speed-ups best, so that chance has less of a say.
-
-    line: `printed`, and a speed-up a case. assumptions: how many a case makes. found: what `fits` gives.
+    Of cases within 15 % that leave at most `PART` of the difference, that of fewest assumptions, then the one that fits all rows best.
+    line: `printed`, and a speed-up for each case, the first case being ours. assumptions: case -> how many it makes. found: what `fits`
+    returned.
     """
     printed, (base, *others) = line["printed"], assumptions
     off = {str(one["assumption"]): float(one["off by, times"]) for one in found}

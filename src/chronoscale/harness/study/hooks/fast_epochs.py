@@ -30,21 +30,24 @@ LAST = 5  # batches, of which the largest is taken: late in a stream nodes have 
 
 
 class Asked(NamedTuple):
-    """Of one table, the different rows that a batch reads, int32 [U], and how often each, int64 [U]."""
+    """Rows that a batch reads of one table of features: different rows, int32 [U], and how often each is read, int64 [U]."""
 
     once: Int32
     times: Int64
 
     @classmethod
     def of(cls, ids: Int32) -> Asked:
-        """Of rows ids [n]."""
+        """Count how often each id occurs in `ids`, int32 [n] with repetitions."""
         once, place = unique_ids(ids)
         return cls(once, np.bincount(place, minlength=once.size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subgraph:
-    """counts int64 [T]: edges of each target, by turns; source int64 [E]: the row of `rows` that each edge begins at, a node having one."""
+    """Edges of one sampled hop, grouped by target, that FAST's operators sum over (Figures 2 and 9, Tables 2 and 5).
+
+    counts int64 [T]: edges of each target, in order. source int64 [E]: row, of `rows` different ones, that each edge begins at.
+    """
 
     counts: Int64
     source: Int64
@@ -52,18 +55,21 @@ class Subgraph:
 
     @property
     def indptr(self) -> Int64:
-        """Int64 [T + 1]: edges of target v are indptr[v] to indptr[v + 1]."""
+        """Return int64 [T + 1]: edges of target v are indptr[v] to indptr[v + 1]."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     @property
     def target(self) -> Int64:
-        """Int64 [E], ascending."""
+        """Return the target of each edge, int64 [E], ascending."""
         return np.repeat(np.arange(self.counts.size), self.counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Epoch:
-    """`events` of `whole`; the training batches that `deal` deals."""
+    """Training batches of TGAT on a data set, of which FAST's studies count reads and edges.
+
+    whole: events of the full data set, of which `data` may be a part. deal: which events each batch has. width: features a row.
+    """
 
     name: str
     whole: int
@@ -73,35 +79,38 @@ class Epoch:
 
     @property
     def part(self) -> str:
-        """Which part of the data set this is, for a reader; nothing of the whole."""
+        """Return in words which part of the data set this is; '' for the whole."""
         events = len(self.data.whole.stream)
         return "" if events == self.whole else f"{events:,} of {self.whole:,} events"
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Rows of the tables of nodes and of events."""
+        """Return the rows of the tables of node and of event features."""
         return self.data.whole.stream.num_nodes, len(self.data.whole.stream)
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
-        """Of every batch, in their order."""
+        """Yield the sampled neighbourhood of every batch, in order."""
         return (found for _, found in self.data.sample_batches(self.deal, False, SAMPLING))
 
     def last(self) -> tuple[range, Neighbourhood]:
-        """Events of the last whole batch, and what it reads."""
+        """Return the events of the last whole batch, and its sampled neighbourhood."""
         size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
         events = range(stop - size, stop)
         ((_, found),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)
         return events, found
 
     def batches(self) -> Iterator[tuple[Asked, Asked]]:
-        """Of every batch what it reads of nodes and of events."""
+        """Yield what every batch reads of node features and of event features."""
         for found in self.neighbourhoods():
             yield Asked.of(found.nodes), Asked.of(self.data.training.original(found.edges))
 
 
 @lru_cache(maxsize=2)
 def epoch(name: str, most: int) -> Epoch:
-    """Return a stand-in's, or that of real data of the catalogue, of `most` events. Raises UserError where real data are not at hand."""
+    """Return the training epoch of a FAST stand-in, or of real data of the catalogue for any other name.
+
+    most: events at most. Raises UserError where real data are not at hand.
+    """
     if name in PRINTED:
         return of(name, prepared(name, most), len(stand_in(name)))
     found = catalogue.load(name)
@@ -111,17 +120,20 @@ def epoch(name: str, most: int) -> Epoch:
 
 
 def of(name: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -> Epoch:
-    """Return a stream's, split as training splits it."""
+    """Return the training epoch of a stream, split by time.
+
+    whole: events of the full data set, 0: those of `data`. batch: events a batch.
+    """
     return Epoch(name, whole or len(data.whole.stream), data, data.assignment(False, 1, batch), WIDTHS.get(name, WIDTH))
 
 
 def epoch_of(point: StudyPoint) -> Epoch:
-    """Return that of a point's data set, of its setting `most` events."""
+    """Return the training epoch of a FAST point's data set, of at most its setting `most` events."""
     return epoch(point.dataset, point.setting("most"))
 
 
 def outer(found: Neighbourhood) -> Subgraph:
-    """Return the outer hop of a batch, which has most of its edges; sources as compression leaves them, a row a node (FAST §5)."""
+    """Return the edges of a batch's outermost hop, which has most of them; a row for each different source (FAST §5)."""
     tree = found.trees[0]
     hop = tree.hops[-1]
     once, place = unique_ids(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
@@ -129,7 +141,7 @@ def outer(found: Neighbourhood) -> Subgraph:
 
 
 def largest(one: Epoch) -> Subgraph:
-    """Return of an epoch's last batches the one of most edges (FAST §6.3: "the largest sampled subgraph")."""
+    """Return the outermost hop of most edges among an epoch's last batches, FAST §6.3's "largest sampled subgraph"."""
     part, size = one.deal.part, one.deal.size
     deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
     return max((outer(found) for _, found in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

@@ -39,25 +39,31 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
 
 
 def by_part(spent: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds of an epoch's parts, from those of operations by name."""
+    """Return the seconds of sampling, memory I/O and computing, for FAST's Figure 1. spent: seconds by operation name."""
     return {part: sum(spent.get(op.name, 0.0) for op in ops) for part, ops in PARTS.items()}
 
 
 def shares(spent: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of the parts of an epoch in which nothing overlaps. They add up to 1."""
+    """Return the shares of sampling, memory I/O and computing in an epoch where nothing overlaps; they add up to 1 (FAST's Figure 1).
+
+    spent: seconds by operation name.
+    """
     found = by_part(spent)
     return {part: share / sum(found.values()) for part, share in found.items()}
 
 
 def stream(dataset: str, events: int) -> EventStream:
-    """Return the first so many events of a stand-in at its own pace, with features of the published widths."""
+    """Return the first `events` of a FAST stand-in, at the whole one's density, with random features of the published widths."""
     of, whole = bed().counts(dataset), stand_in(dataset)
     cut = whole.shortened(events) if events < len(whole) else whole
     return replace(cut, features=of["edge_width"], node_features=of["node_width"]).stream()
 
 
 def hyper_of(point: StudyPoint) -> Hyper:
-    """Return `batches` of the training events, evenly over the part, as an epoch; `cached`: share of the features that caches have."""
+    """Return the hyperparameters of an executed FAST epoch, from a point's settings.
+
+    `batches` of the training events of `events`, spread evenly; `cached`: share of the features that caches hold.
+    """
     wanted = point.setting("batches")
     every = max(-(-round(point.setting("events") * Protocol().train) // BATCH) // wanted, 1)
     events = EventHyper(Protocol(), every=every, cache_ratio=point.setting("cached", 1.0), presample=min(100, wanted * every))
@@ -65,11 +71,11 @@ def hyper_of(point: StudyPoint) -> Hyper:
 
 
 def executed(point: StudyPoint) -> dict[str, Any]:
-    """Execute `epochs` of each of the `strategies` after one to warm up, and return by strategy the seconds of each, of the median one, and
-    of the operations of the one in the middle.
+    """Execute strategies in turn on this machine and return their epochs' seconds, for FAST's Figures 1 and 11 and Table 6.
 
-    Settings: `events`, `batches` and `cached`, as `hyper_of` has it; `hidden`: the model's width; `bus`: bytes a second that transfers are
-    held to, 0: none. Raises UserError or MachineError with the worker's own line when it fails.
+    Settings: `strategies`, `epochs` of each after a warm-up; `events`, `batches` and `cached` as in `hyper_of`; `hidden` width; `bus`:
+    bytes/s that transfers are held to, 0: none. By strategy: seconds of `epochs`, their `median`, `seconds` by operation of the middle one.
+    Raises UserError or MachineError with the worker's own line when it fails.
     """
     of, hyper = dict(point.settings), hyper_of(point)
     names, choice = point.setting("strategies"), bed().choice(point.model, of["hidden"])
@@ -86,8 +92,11 @@ def executed(point: StudyPoint) -> dict[str, Any]:
 
 
 def before(point: StudyPoint) -> dict[str, float]:
-    """Return the seconds, in this process, of choosing what a strategy caches (`residents`), of sampling the batches of `hyper_of`, and of
-    compressing them; and how many are pre-sampled."""
+    """Measure what a strategy does before training, in this process, for FAST's Figure 11 and Table 6.
+
+    Seconds of filling the cache (`residents`), of sampling `hyper_of`'s batches (`sample`) and of compressing them (`compress`);
+    `presampled`: batches sampled to fill the cache.
+    """
     data, hyper, planner = (
         PreparedStream.of(stream(point.dataset, point.setting("events")), Protocol()),
         hyper_of(point),
@@ -111,7 +120,10 @@ def before(point: StudyPoint) -> dict[str, float]:
 
 
 def stored(point: StudyPoint) -> dict[str, float]:
-    """Return the bytes `an_event` of what a prepared stream takes on disk, features left out, measured on a part of a stand-in."""
+    """Measure the bytes on disk of a prepared stream without features, for FAST's Table 6.
+
+    Returns {'an_event': bytes an event}, by a part of the stand-in of setting `events`.
+    """
     events = point.setting("events")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -16,7 +16,10 @@ AT_ONCE = BLOCK // WIDTH  # nodes or edges a block that sums rows (§4.3: at mos
 
 
 class Kernel(NamedTuple):
-    """Hit rates of 1, active warps an SM, active threads a warp; and of these how many have work."""
+    """Figures of one operator on an A100, for FAST's Tables 2 and 5.
+
+    l1, l2: hit rates, 0 to 1. warps: active ones an SM. threads: active ones a warp; useful: how many of them have work.
+    """
 
     l1: float
     l2: float
@@ -26,7 +29,7 @@ class Kernel(NamedTuple):
 
 
 def kernels(graph: Subgraph) -> dict[tuple[str, str], Kernel]:
-    """By operator and whose."""
+    """Model aggregation and edge softmax on an A100, by (operator, whose: dgnn, fast or fastgl), for FAST's Tables 2 and 5."""
     targets, edges = graph.counts.size, graph.source.size
     nodes, each = by_node(graph, WIDTH, AT_ONCE), by_edge(graph, WIDTH, AT_ONCE)
     shuffled, looped = softmax_shuffling(graph, HEADS, SHUFFLED, SHUFFLE), softmax_looping(graph, HEADS, LOOPED)
@@ -41,7 +44,10 @@ def kernels(graph: Subgraph) -> dict[tuple[str, str], Kernel]:
 
 
 def of_operators(point: StudyPoint) -> dict[str, Any]:
-    """Return targets and edges of the largest subgraph of a stand-in, and `kernels`, named as in Table 5, with a comma."""
+    """Return the size of a stand-in's largest subgraph and its modelled kernels, a point of FAST's Tables 2 and 5.
+
+    `targets`, `edges`, and `kernels`: 'operator, whose' -> fields of `Kernel`.
+    """
     graph = largest(epoch_of(point))
     found = {", ".join(name): kernel._asdict() for name, kernel in kernels(graph).items()}
     return {"targets": graph.counts.size, "edges": graph.source.size, "kernels": found}

@@ -34,7 +34,7 @@ SUM, SOFTMAX = "aggregation", "edge softmax"
 
 
 def batch(one: Epoch) -> Batch:
-    """Return the last whole one of an epoch, with features drawn at random, sent."""
+    """Return an epoch's last whole batch on the CPU, with random features, for timing TGAT's passes (FAST's Figure 2)."""
     events, found = one.last()
     source, others = one.data.training, one.data.negatives_of(False, 0, 0)(events)
     times = source.roots(events, others, events.start)[2]
@@ -46,7 +46,7 @@ def batch(one: Epoch) -> Batch:
 
 
 def passed(model: StreamModel, one: Batch) -> Tensor:
-    """Return the embeddings of the roots."""
+    """Run TGAT's layers over a batch and return the embeddings of its roots."""
     tree, rows = one.trees[0], model.inputs(one.features, None)
     below = [rows.index_select(0, level) for level in tree.levels]
     for number in range(model.shape.layers):
@@ -55,8 +55,10 @@ def passed(model: StreamModel, one: Batch) -> Tensor:
 
 
 def operators(model: StreamModel, one: Batch) -> dict[str, Call]:
-    """Return sums and softmaxes of a pass by themselves, of the sizes that they have in it: of every layer, over every hop that it goes
-    over."""
+    """Return calls of aggregation and of edge softmax alone, of the sizes that one forward pass has them in, for FAST's Figure 2.
+
+    Each call goes over every layer and all hops of that layer.
+    """
     tree, shape = one.trees[0], model.shape
     sums, softmaxes = list[tuple[CSR, Tensor]](), list[tuple[Tensor, Tensor]]()
     for number in range(shape.layers):
@@ -73,7 +75,11 @@ def operators(model: StreamModel, one: Batch) -> dict[str, Call]:
 
 
 def forward(point: StudyPoint) -> dict[str, Any]:
-    """Return the `seconds` of a forward pass, "all", and of each operator in it, of a strategy's operators, and `threads` of this CPU."""
+    """Time TGAT's forward pass on a batch, whole and by operator, a point of FAST's Figure 2.
+
+    `seconds`: medians over setting `repeats`, 'all' and by operator; `threads` of PyTorch. The point's strategy decides which operators the
+    model uses.
+    """
     one, chosen = epoch_of(point), strategy(point.strategy)
     assert isinstance(chosen, StreamStrategy)
     model, data = stream_model(stream_shape(MODEL, one.width, one.width, 0, 1), 0), batch(one)
@@ -84,7 +90,10 @@ def forward(point: StudyPoint) -> dict[str, Any]:
 
 
 def contestants(graph: Subgraph) -> dict[tuple[str, str], Call]:
-    """Return forward and backward passes by operator and by whom: ours as FAST has it, ours a node after another, DGL as TGL calls it."""
+    """Return calls of forward and backward passes by (operator, whose), for FAST's Figure 9.
+
+    'fast': edge-parallel; 'nodes': ours, a node after another; 'tgl': as TGL calls DGL, where DGL is installed.
+    """
     drawn = torch.Generator().manual_seed(0)
     targets, indptr, source = graph.counts.size, torch.from_numpy(graph.indptr), torch.from_numpy(graph.source)
     target = torch.from_numpy(graph.target)
@@ -114,9 +123,10 @@ def contestants(graph: Subgraph) -> dict[tuple[str, str], Call]:
 
 
 def contest(point: StudyPoint) -> dict[str, Any]:
-    """Return targets and edges of the largest subgraph of a stand-in, and `seconds` by "operator, whose".
+    """Time aggregation and edge softmax of several libraries on a stand-in's largest subgraph, a point of FAST's Figure 9.
 
-    On one thread: idle threads of one library spin on the cores of another.
+    `targets`, `edges`, `seconds` by 'operator, whose', medians over setting `repeats`. On one thread: idle threads of one library spin on
+    the cores of another.
     """
     graph = largest(epoch_of(point))
     threads = torch.get_num_threads()

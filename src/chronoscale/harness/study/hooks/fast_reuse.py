@@ -19,7 +19,10 @@ SECTOR, WAYS = 32, 16
 
 
 class Reads(NamedTuple):
-    """In a block's order: the block, and the unit of memory of `size` bytes, int64 [n] each; atomic: units that are added to, bool [n]."""
+    """Memory accesses of a kernel in order, block by block, for modelled cache hits (FAST's Tables 2 and 5).
+
+    block, unit, int64 [n]: which block reads which unit of `size` bytes. atomic, bool [n]: units that are added to, which bypass L1.
+    """
 
     block: Int64
     unit: Int64
@@ -28,32 +31,43 @@ class Reads(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Shares of what reaches each; NaN where nothing does."""
+    """Modelled hit rates of a GPU's L1 and L2, 0 to 1, each of what reaches it; NaN where nothing does."""
 
     l1: float
     l2: float
 
 
 def by_node(graph: Subgraph, width: int, nodes: int) -> Reads:
-    """A sum with `nodes` targets a block, a row of `width` float32 after another; a row is a unit."""
+    """Return the reads of an aggregation with `nodes` targets a block, each summing its sources' rows (node-parallel).
+
+    width: float32 a row; a row is a unit.
+    """
     return Reads(graph.target // nodes, graph.source, np.zeros(graph.source.size, np.bool_), 4 * width)
 
 
 def by_edge(graph: Subgraph, width: int, edges: int) -> Reads:
-    """A sum with `edges` edges a block, each read once and added to its target's row by atomics."""
+    """Return the reads of an aggregation with `edges` edges a block, each read once and added to its target's row by atomics.
+
+    width: float32 a row; a row is a unit.
+    """
     block = np.arange(graph.source.size) // edges
     unit = np.stack([graph.source, graph.rows + graph.target], 1).ravel()
     return Reads(block.repeat(2), unit, np.tile([False, True], graph.source.size), 4 * width)
 
 
 def softmax_looping(graph: Subgraph, heads: int, nodes: int) -> Reads:
-    """A thread a node and head, `nodes` a block: three passes over its scores [E, heads], in each a warp reads its threads' k-th scores
-    together."""
+    """Return the reads of an edge softmax with a thread a node and head, `nodes` a block (FAST's).
+
+    Three passes over the scores [E, heads]; in each a warp reads its threads' k-th scores together.
+    """
     return _passes(graph, heads, nodes, LANES // heads, 3)
 
 
 def softmax_shuffling(graph: Subgraph, heads: int, nodes: int, width: int) -> Reads:
-    """`width` lanes a node, one head after another; scores stay in registers between passes, so each is read once."""
+    """Return the reads of an edge softmax with `width` lanes a node and `nodes` nodes a block (dGNN's).
+
+    Heads come one after another; scores stay in registers between passes, so that each is read once.
+    """
     edge = np.arange(graph.source.size)
     block, warp = graph.target // nodes, graph.target // (LANES // width)
     return _together(block.repeat(heads), warp.repeat(heads), np.tile(np.arange(heads), edge.size), _scores(edge, heads).ravel())
@@ -84,7 +98,10 @@ def _together(block: Int64, warp: Int64, step: Int64, sector: Int64) -> Reads:
 
 
 def hit_rates(reads: Reads, gpu: Gpu = A100) -> Hits:
-    """Of L1, of what is read there, and of L2."""
+    """Model which reads hit a GPU's L1 and L2 by least recent use, for FAST's Tables 2 and 5.
+
+    L1's rate is of reads alone, without atomics; L2's of what missed L1, and of atomics.
+    """
     sm, turn = reads.block % gpu.sms, np.empty(reads.block.size, np.int64)
     by_sm = np.argsort(sm, kind="stable")
     starts = np.searchsorted(sm[by_sm], np.arange(gpu.sms))

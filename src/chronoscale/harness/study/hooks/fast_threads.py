@@ -30,7 +30,10 @@ UNBOUND = "tgl"
 
 
 def roots(one: Epoch, batches: int) -> list[Roots]:
-    """Return of an epoch's last batches sources, destinations and negatives, and the first event that they do not see."""
+    """Return the root nodes of an epoch's last whole batches, with the first event that each must not see, for sampling experiments.
+
+    batches: how many. Roots are sources, destinations and negatives.
+    """
     part, size, others = one.deal.part, one.deal.size, one.data.negatives_of(False, 0, 0)
     whole = len(part) // size
     starts = range(max(part.start, part.start + (whole - batches) * size), part.start + whole * size, size)
@@ -38,7 +41,10 @@ def roots(one: Epoch, batches: int) -> list[Roots]:
 
 
 def by_threads(point: StudyPoint) -> dict[str, Any]:
-    """Return the `seconds` of sampling an epoch's last batches with 1, 2, ... threads."""
+    """Time the sampling of an epoch's last batches by number of threads, a point of FAST's Figure 2.
+
+    Settings: `threads`: the most, `batches`, `repeats`. Returns {'seconds': threads -> median}.
+    """
     one = epoch_of(point)
     asked, tcsr = roots(one, point.setting("batches")), one.data.training.tcsr
 
@@ -51,8 +57,11 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
 
 
 def binding(point: StudyPoint) -> dict[str, Any]:
-    """Return what binding `threads` does: by a model, `hits` of L1, L2 and L3 of the paper's server, shares by who places them; here, the
-    `gain` of sampling a batch, of medians, and `how` threads are bound, by affinity where this machine has something to share."""
+    """Return what binding sampling threads to cores gains, a point of FAST's Figure 10.
+
+    `hits`: modelled rates of L1, L2 and L3 of the paper's server, by who places threads; `gain`: times as fast on this machine, of medians;
+    `how`: in words, how threads are bound here. Settings: `threads`, `batches`, `repeats`.
+    """
     one, threads = epoch_of(point), point.setting("threads")
     graph, asked = one.data.training.tcsr, roots(one, point.setting("batches"))
     read = [sampler_reads(graph, batch, FANOUT, threads) for batch in asked]
@@ -82,9 +91,9 @@ def _gain(one: Epoch, asked: Sequence[Roots], repeats: int) -> dict[str, Any]:
 
 
 def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> list[list[int]]:
-    """Return where threads that nothing binds run in each batch, by a model of the system: on different cores, drawn anew.
+    """Return the CPU of each thread in each batch where nothing binds them: different cores, drawn anew for each batch.
 
-    Raises ValueError for more threads than cores.
+    Lists [batches][threads]. Raises ValueError for more threads than cores.
     """
     rng = np.random.default_rng(seed)
     cores = [[cpu.number for cpu in group] for group in topology.groups("core")]
@@ -92,31 +101,34 @@ def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> l
 
 
 def printed_hits(printed: Mapping[str, Range], who: str, level: str) -> float:
-    """Return per cent; the middle of what is printed as a range."""
+    """Return a hit rate of FAST's Figure 10 in per cent; the middle of what is printed as a range.
+
+    who: the variant's name, read up to its comma. level: 'L1', 'L2' or 'L3'.
+    """
     line = printed[f"{who.partition(',')[0]}, {level} hits"]
     ends = (line.mean,) if line.mean else (line.low, line.high)
     return statistics.fmean(end for end in ends if end is not None) * 100
 
 
 def siblings() -> bool:
-    """Say whether two processors of this machine share a core."""
+    """Say whether two processors of this machine share a core, for notes of FAST's Figures 2 and 10."""
     return CpuTopology.detect().shares("core")
 
 
 def processors() -> int:
-    """Return how many processors this machine has."""
+    """Return how many processors this machine has, for a note of FAST's Figure 2."""
     return len(CpuTopology.detect())
 
 
 def machine_in_words() -> str:
-    """Return this machine's processors, cores and caches in words."""
+    """Return this machine's processors, cores and caches in words, for notes of FAST's Figure 10."""
     return CpuTopology.detect().summary()
 
 
 def alike(most: int, batches: int, threads: int) -> Float64:
-    """Return the mean affinity of threads in a batch of WikiTalk's stand-in, of so many, evenly over the training events.
+    """Return how much of what two sampling threads read is the same in WikiTalk's stand-in, for FAST's Figure 11.
 
-    Float64 [threads, threads], -1 on the diagonal.
+    Mean affinity over `batches` spread over the training events of `most` events; float64 [threads, threads], -1 on the diagonal.
     """
     data = prepared("wikitalk", most)
     deal = data.assignment(False, 1, BATCH, 0, max(-(-data.training_events // BATCH) // batches, 1))
@@ -128,7 +140,10 @@ def alike(most: int, batches: int, threads: int) -> Float64:
 
 
 def bound_here(near: Float64) -> str:
-    """Return whether threads of this affinity are bound on this machine, a sentence."""
+    """Return a sentence on whether threads of this affinity are bound on this machine, a note of FAST's Figure 11.
+
+    near: float64 [threads, threads], as `alike` returns it.
+    """
     try:
         note = bind_by_affinity(near, CpuTopology.detect()).note
     except (UserError, MachineError) as error:
@@ -137,5 +152,5 @@ def bound_here(near: Float64) -> str:
 
 
 def of_pairs(near: Float64) -> list[float]:
-    """Return the affinity of each pair of threads."""
+    """Return the affinity of each pair of threads, for FAST's Figure 11. near: float64 [threads, threads], as `alike` returns it."""
     return [float(one) for one in near[np.triu_indices(len(near), 1)]]

@@ -26,8 +26,11 @@ INDEX = 8  # bytes of a number that says where a row is read
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Of an epoch: rows of nodes and of events that cross the bus, of `width` bytes; numbers that say where they are read, beside those of
-    events, which stand in the trees in any case, and which slots they go to; rows that the host looked through for repetitions."""
+    """Features that a strategy sends from host to device in an epoch, for FAST's Figure 8.
+
+    nodes, edges: rows of `width` bytes. numbers: positions sent beside them, which say where rows are read and which cache slots they go
+    to. compressed: ids that the host looked through for repetitions.
+    """
 
     nodes: int
     edges: int
@@ -37,25 +40,25 @@ class Sent:
 
     @property
     def bytes(self) -> int:
-        """Of features."""
+        """Return the bytes of features that cross the bus."""
         return (self.nodes + self.edges) * self.width
 
     @property
     def indices(self) -> int:
-        """Bytes of the numbers."""
+        """Return the bytes of the positions that cross the bus."""
         return self.numbers * INDEX
 
 
 class Table(Protocol):
-    """Of one table, what a device has of it, batch after batch."""
+    """Cached rows of one feature table, batch after batch, as `traffic` counts misses."""
 
     def sends(self, asked: Asked) -> tuple[int, bool, int]:
-        """Rows that the next batch sends, whether it was compressed, and rows that are kept from now on."""
+        """Return of the next batch: rows it sends, whether they were compressed (each sent once), and rows cached from now on."""
         ...
 
 
 class Fixed:
-    """Rows that stay; as `batching.streams.caching.resident_rows` has it, nothing is compressed where all of a table is there."""
+    """Cache whose rows never change. held: ids of cached rows, of `rows` in all; nothing is compressed where all are cached."""
 
     def __init__(self, held: Int32, rows: int, compressed: bool) -> None:
         self._missing = np.ones(rows, np.bool_)
@@ -68,7 +71,10 @@ class Fixed:
 
 
 class Changing:
-    """Rows that change from batch to batch (SIMPLE), of batches that are known before."""
+    """Cache whose rows change from batch to batch (SIMPLE), planned from all batches in advance.
+
+    batches: different row ids of each batch. rows: of the table; slots: of the cache.
+    """
 
     def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
         self._retained, self._compressed = RetainedRows(batches, rows, slots), compressed
@@ -83,7 +89,11 @@ class Changing:
 
 
 def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
-    """Of a strategy's features of `width` numbers, nodes' and events' alike, for a model without memory."""
+    """Return how a strategy loads features, for FAST's Figure 8: compressed or not, by which cache, in how much room.
+
+    name: of a strategy. ratio: share of the features that is cached. width: features a row, of nodes and events alike. presample: batches
+    that the cache is filled by. Models have no node memory.
+    """
     chosen = strategy(name)
     assert isinstance(chosen, StreamStrategy)
     feeding: StreamFeeding = chosen.feeding
@@ -91,9 +101,10 @@ def loading(name: str, ratio: float, width: int, presample: int = EventHyper().p
 
 
 def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
-    """Exactly what `Prepared.work` counts for each loading, by its name. seen: what placements are filled by.
+    """Count what each way of loading sends in an epoch, exactly, in one pass for all ways, for FAST's Figure 8.
 
-    Time: a pass over the epoch's batches, two where a placement changes: then their different rows are in memory, too.
+    seen: how often rows were asked for, by which caches are filled. Equals `PreparedStream.work`'s counts. Takes a second pass over the
+    batches, and their different rows in memory, where a cache changes from batch to batch.
     """
     held = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
     changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}

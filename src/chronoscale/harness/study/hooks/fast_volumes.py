@@ -25,7 +25,10 @@ ALL = 2**31
 
 
 class Split(NamedTuple):
-    """Rows of each table that are cached, and how often batches find one of them, a row once a batch."""
+    """Division of a cache's room between node and edge features, for FAST's Figure 8.
+
+    nodes, edges: rows cached. hits: how often batches find one of them, a row once a batch.
+    """
 
     nodes: int
     edges: int
@@ -33,15 +36,21 @@ class Split(NamedTuple):
 
 
 def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
-    """Return what a placement that has `seen` some batches makes of the room, and how often batches as they are, `real`, find its rows."""
+    """Return how a placement divides a cache's room, and its hits over the real batches, for FAST's Figure 8.
+
+    seen: frequencies that it chooses by, of pre-sampled batches; real: those of all batches.
+    """
     cached: CachedRows = placement.fill(seen, room)
     hits = sum(int(asked[ids].sum(dtype=np.int64)) for asked, ids in zip(real, cached, strict=True))
     return Split(cached.nodes.size, cached.edges.size, hits)
 
 
 def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
-    """Return the split of most hits, of several the one of fewest nodes, of those of every count of nodes, each side filled by falling
-    frequency as `seen`. Rows of 0 bytes are in neither. O(rows log rows)."""
+    """Return the division of a cache's room with most hits over the real batches, the bound of FAST's Figure 8.
+
+    Each table is filled by falling frequency as `seen`; every count of nodes is tried, and of equals the fewest nodes win. Rows of 0 bytes
+    are not cached. O(rows log rows).
+    """
     nodes, edges = _hits(seen.nodes, real.nodes, room.node), _hits(seen.edges, real.edges, room.edge)
     counts = np.arange(min(nodes.size - 1, room.total // room.node if room.node else 0) + 1)
     beside = (room.total - counts * room.node) // room.edge if room.edge else np.zeros_like(counts)
@@ -58,9 +67,12 @@ def _hits(seen: Int32, real: Int32, size: int) -> Int64:
 
 
 def volumes(point: StudyPoint) -> dict[str, Any]:
-    """Return what an epoch of a data set sends by stage, and the hits of each split of the room over those of the best, by how many batches
-    are pre-sampled. Settings: `stages`, each a strategy and its share of the features, the last one's being the room; `presample`d
-    batches, the last of which fill the caches. Raises UserError where real data are not at hand."""
+    """Count what an epoch sends at each of FAST's optimisation stages, and how near cache divisions are to the best (Figure 8).
+
+    Settings: `stages`: stage -> strategy and share of the features cached, the last one's being the room; `presample`: numbers of batches,
+    the last of which fills the caches. `sent` by stage, `hits` over the best ones by presampled batches. Raises UserError where real data
+    are not at hand.
+    """
     one, stages = epoch_of(point), dict(point.setting("stages"))
     known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
     ways = {stage: loading(name, share, one.width) for stage, (name, share) in stages.items()}
@@ -80,7 +92,10 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 
 
 def by_share(point: StudyPoint) -> dict[str, Any]:
-    """Return what an epoch sends by strategy and share of the features that it caches."""
+    """Count what an epoch sends by strategy and cached share of the features, for FAST's Figure 8.
+
+    Settings: `strategies`, `cached`: shares; `presample`: the last number of batches fills caches.
+    """
     one, count = epoch_of(point), point.setting("presample")[-1]
     names = [(name, share) for name in point.setting("strategies") for share in point.setting("cached")]
     sent = traffic(one, {f"{name} {share:g}": loading(name, share, one.width) for name, share in names}, _frequencies(one, count))
@@ -89,8 +104,11 @@ def by_share(point: StudyPoint) -> dict[str, Any]:
 
 
 def host(point: StudyPoint) -> dict[str, float]:
-    """Return medians of this host: `gather`, bytes a second of random rows that it picks out of a table larger than its caches; `look`, ids
-    a second that it looks through for repetitions, those of an epoch's last whole batch."""
+    """Measure this host's rates for FAST's Figure 8: `gather` and `look`, medians.
+
+    `gather`: bytes/s of random feature rows copied out of a table larger than the caches. `look`: ids/s looked through for repetitions,
+    those of an epoch's last whole batch.
+    """
     one = epoch_of(point)
     ids, table = one.last()[1].nodes, torch.zeros(TABLE // (one.width * FP32), one.width)
     rows, into = torch.from_numpy(np.random.default_rng(0).integers(0, len(table), PICKED)), torch.empty(PICKED, one.width)
@@ -100,7 +118,10 @@ def host(point: StudyPoint) -> dict[str, float]:
 
 
 def seconds(sent: Mapping[str, float], gather: float, look: float, bus: float = PCIE) -> float:
-    """Return those of an epoch, one thing after another, by bytes and ids a second."""
+    """Return the seconds an epoch's features take where gathering, sending and compressing follow one another (FAST's Figure 8).
+
+    sent: fields of `Sent` by name. gather, bus: bytes/s. look: ids/s.
+    """
     return sent["bytes"] / gather + (sent["bytes"] + sent["indices"]) / bus + sent["compressed"] / look
 
 

@@ -13,7 +13,10 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Streaming multiprocessors, warps and blocks that one holds; bytes of an SM's L1 and of the L2; of a cache line and of a sector."""
+    """Limits of a GPU, an A100's by default, for modelled kernels of FAST's Tables 2 and 5.
+
+    sms: streaming multiprocessors; warps, blocks: that one of them holds at most; l1, l2: bytes of an SM's L1 and of the L2.
+    """
 
     sms: int = 108
     warps: int = 64
@@ -26,8 +29,11 @@ A100 = Gpu()
 
 
 def looping(counts: Int64, threads: int = 1) -> float:
-    """Mean of a warp's threads that are active where each of `threads` a target goes over its edges (node-parallel; FAST's edge softmax
-    with a thread a head): a warp loops as long as its longest row. NaN without an edge."""
+    """Return the mean active threads of a warp where each of `threads` a target loops over its edges (node-parallel).
+
+    counts: edges of each target, int64 [T]. A warp loops as long as its longest row. FAST's edge softmax has a thread a head. NaN without
+    an edge.
+    """
     of = np.repeat(counts, threads)
     rows = np.concatenate([of, np.zeros(-of.size % LANES, np.int64)]).reshape(-1, LANES)
     loops = int(rows.max(1).sum()) if rows.size else 0
@@ -35,15 +41,15 @@ def looping(counts: Int64, threads: int = 1) -> float:
 
 
 def apiece(edges: int) -> float:
-    """Where each thread has an edge (edge-parallel): all but those of the last warp. NaN without an edge."""
+    """Return the mean active threads of a warp where each thread has one edge (edge-parallel); NaN without an edge."""
     return edges / -(-edges // LANES) if edges else float("nan")
 
 
 def shuffling(counts: Int64, width: int) -> tuple[float, float]:
-    """Where `width` lanes reduce a target's edges by shuffles, each lane one edge: means of a warp's lanes that have an edge, and of those
-    that a step of the reduction's tree leaves with a partner that has one. All lanes are active, whichever work they have.
+    """Return mean lanes of a warp that have an edge, and that add up something, where `width` lanes reduce a target by shuffles.
 
-    A width that is no power of two up to 32, or too small for a target, is the caller's mistake.
+    counts: edges of each target, at most `width`, int64 [T]. The second is a mean over the steps of the reduction's tree. All lanes are
+    active in any case. width: a power of two up to 32; anything else is the caller's mistake (AssertionError).
     """
     assert width in (1, 2, 4, 8, 16, 32) and counts.max(initial=0) <= width
     with_edge = LANES * float(counts.mean()) / width if counts.size else float("nan")
@@ -53,7 +59,9 @@ def shuffling(counts: Int64, width: int) -> tuple[float, float]:
 
 
 def resident(blocks: int, threads: int, gpu: Gpu = A100) -> float:
-    """Mean warps an SM has of a launch of `blocks` of `threads` threads, its blocks dealt evenly: as many blocks as there are, at most as
-    many as fit. Registers and shared memory are not looked at."""
+    """Return the mean warps an SM holds during a launch of `blocks` of `threads` threads, for FAST's Tables 2 and 5.
+
+    Blocks are dealt evenly, at most as many as fit; registers and shared memory are not looked at.
+    """
     warps = -(-threads // LANES)
     return float(warps * min(blocks / gpu.sms, gpu.warps // warps, gpu.blocks))

@@ -42,68 +42,71 @@ UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the 
 
 
 def bed() -> SnapshotTestbed:
-    """Return the paper's testbed."""
+    """Return the testbed of FlareDTDG's studies: stand-ins of its data sets, its windows and model sizes."""
     found = of_paper("flaredtdg")
     assert isinstance(found, SnapshotTestbed)
     return found
 
 
 def counts(dataset: str) -> Published:
-    """Return Table 2's counts."""
+    """Return the counts that FlareDTDG's Table 2 prints of a data set."""
     return catalogue.entry(dataset).as_published("flaredtdg")
 
 
 def gpus_of(dataset: str) -> int:
-    """Return Table 2's number of GPUs."""
+    """Return how many GPUs FlareDTDG's Table 2 gives a data set; 1 where it gives none."""
     return counts(dataset).gpus or 1
 
 
 def width(dataset: str) -> int:
-    """Return the numbers a node of Table 1's sizes of features."""
+    """Return the features a node that FlareDTDG's Table 1 sizes data by (128 or 130, not what is trained on)."""
     return CACHED.get(dataset, REGRESSION)
 
 
 def regresses(dataset: str) -> bool:
-    """Say whether degrees are predicted, which are the features then (§4.1); else classes."""
+    """Say whether the task is to predict degrees (regression, degrees being the features, §4.1), not classes; for FlareDTDG's Table 3."""
     return counts(dataset).node_features == bed().degrees
 
 
 def executes(name: str) -> bool:
-    """Say whether ranks can execute a strategy's schedules."""
+    """Say whether a strategy's schedules can be executed, not only simulated, for FlareDTDG's Table 3. name: of a strategy."""
     return strategy(name).executes
 
 
 def trained(dataset: str) -> SnapshotStatistics:
-    """Return counts of the snapshots that train."""
+    """Return the counts of a stand-in's snapshots that train, the first share of all."""
     return first(statistics(dataset), bed().trains)
 
 
 def snapshots_trained(dataset: str) -> int:
-    """Return how many snapshots train."""
+    """Return how many of a data set's snapshots train."""
     return len(trained(dataset))
 
 
 def kept() -> float:
-    """Return the whole snapshots that a window keeps, its parts added up."""
+    """Return how many whole snapshots FlareDTDG's window keeps of its length, chunks of decayed snapshots added up."""
     windows = bed().windows
     assert windows is not None
     return windows.kept
 
 
 def window() -> int:
-    """Return the snapshots of a window."""
+    """Return the length of FlareDTDG's window in snapshots, whole and decayed ones."""
     windows = bed().windows
     assert windows is not None
     return windows.decay.window
 
 
 def cluster(gpus: int) -> Cluster:
-    """Return the paper's machines, as many as `gpus` need."""
+    """Return the paper's A40 machines, as many as `gpus` need."""
     return presets.scaled(presets.cluster("a40-ib"), gpus)
 
 
 def history(theirs: float, ours: float) -> str:
-    """Say a window's share, and how long a full history would have to be for the printed reduction."""
+    """Return the reason of a row of FlareDTDG's Table 7: what a window keeps, and what history would explain the printed reduction.
+
+    theirs, ours: relative changes, printed and simulated; -0.4: 40 % less.
+    """
     said = f"of {window()} snapshots a window keeps {kept():.3g}, {1 - kept() / window():.0%} less of nodes, and of edges less than that"
     if abs(ours / theirs - 1) <= AGREES:
         return said
@@ -112,12 +115,18 @@ def history(theirs: float, ours: float) -> str:
 
 
 def in_both(line: Mapping[str, Any], name: str, outside: Sequence[str]) -> float:
-    """Return a printed share of the parts that both have: `outside` are of no schedule."""
+    """Return a printed share of an epoch without the parts that our schedules lack, for FlareDTDG's Table 12.
+
+    line: a row of the table, shares by column. name: the column. outside: columns left out of the whole.
+    """
     return float(line[name]) / (1 - sum(float(line[other]) for other in outside))
 
 
 def on_device(one: Record, uncut: Points) -> str:
-    """Say what a device holds. uncut: FlareDTDG's points were nothing cut."""
+    """Return the reason of a row of FlareDTDG's Table 5: what a device holds, and whether that is too much.
+
+    one: a point with `peak_gb` and `mean_gb`. uncut: the same points of FlareDTDG without cut edges.
+    """
     memory = cluster(one.gpus).device.memory / GB
     beyond = f"more than the {memory:g} of a device; " if one.status == "out of memory" else ""
     if one.strategy == "esdg":
@@ -132,7 +141,10 @@ def on_device(one: Record, uncut: Points) -> str:
 
 
 def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
-    """Say in how many points the last system's figure is the least of all systems', printed and ours."""
+    """Return a note of FlareDTDG's Table 5 and Figures 7 and 8: in how many points its own figure is least, printed and ours.
+
+    rows: of the study, `systems` consecutive ones a point, FlareDTDG's the last.
+    """
     count, groups = {"published": 0, "ours": 0}, [rows[i : i + systems] for i in range(0, len(rows), systems)]
     for group in groups:
         for whose in count:
@@ -142,7 +154,10 @@ def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
 
 
 def host_gb(dataset: str, name: str, gpus: int) -> float:
-    """Return GB of all hosts together: the snapshots that train, of which parts are sent; DynaHB's caches besides, as Table 1 has them."""
+    """Return the GB of host memory on all machines together, for FlareDTDG's Figure 7.
+
+    name: of a strategy; 'dynahb' has its caches as in Table 1, any other the snapshots that train.
+    """
     if name == "dynahb":
         return dynahb_cache_bytes(statistics(dataset), width(dataset), gpus) / GB
     stats = trained(dataset)
@@ -151,7 +166,10 @@ def host_gb(dataset: str, name: str, gpus: int) -> float:
 
 
 def error_ratios(number: int, model: str, rival: str) -> Range:
-    """Return the printed MSE of FlareDTDG over another's, over the data sets that have both and whose task is a regression."""
+    """Return printed MSE of FlareDTDG over a rival's, as a range over data sets, for FlareDTDG's Table 3.
+
+    number: of the printed table. Of data sets that have both and whose task is regression. Raises ValueError where there are none.
+    """
     found = []
     for line in published("flaredtdg").tables[number].rows:
         dataset, known = str(line["dataset"]), not isinstance(line.get(rival, ""), str)
@@ -161,37 +179,49 @@ def error_ratios(number: int, model: str, rival: str) -> Range:
 
 
 def growth(cells: Points, quantity: str) -> list[float]:
-    """Return a quantity of the most full snapshots over that of the fewest, at each retention."""
+    """Return a metric at the most whole snapshots over that at the fewest, for each retention alpha, for FlareDTDG's Figure 8.
+
+    cells: points of settings `full` and `alpha`. quantity: the metric's name.
+    """
     full, alphas = sorted(set(cells.all("full"))), sorted(set(cells.all("alpha")))
     return [cells.at(quantity, full=full[-1], alpha=a) / cells.at(quantity, full=full[0], alpha=a) for a in alphas]
 
 
 def stack(dataset: str) -> MPNNSizes:
-    """Return MPNN-LSTM as it is trained: in- and out-degree a node, papers100M's 128 embeddings (§4.1)."""
+    """Return the layer sizes of MPNN-LSTM on a data set as it is trained (§4.1), for FlareDTDG's Table 1."""
     hidden = bed().hidden
     return MPNNSizes(counts(dataset).node_features or 1, hidden if isinstance(hidden, int) else hidden[dataset])
 
 
 def a_gpu(dataset: str) -> dict[str, float]:
-    """Return Table 5's GB a GPU of MPNN-LSTM, by strategy; without those that ran out."""
+    """Return the GB a GPU that FlareDTDG's Table 5 prints of MPNN-LSTM, by strategy; without those that ran out of memory."""
     (line,) = (line for line in published("flaredtdg").tables[5].rows if (line["dataset"], line["model"]) == (dataset, "mpnn-lstm"))
     return {name: float(value) for name, value in line.items() if not isinstance(value, str)}
 
 
 def copies(dataset: str, name: str, gb: float) -> str:
-    """Say of how many GPUs Table 1's figure is, by Table 5's; '' where as many as Table 2 has."""
+    """Return a reason's beginning where a printed figure of FlareDTDG's Table 1 is not Table 5's times Table 2's GPUs; else ''.
+
+    name: of a strategy. gb: Table 1's figure.
+    """
     each, gpus = a_gpu(dataset)[name], gpus_of(dataset)
     times = gb / each
     return "" if round(times) == gpus else f"{times:.0f} times Table 5's {each:g}, but {gpus} GPUs (Table 2): {gpus * each:.3g}; "
 
 
 def snapshots_in(held: Terms, length: int, gb: float) -> float:
-    """Return how many of `length` snapshots `gb` hold."""
+    """Return how many of `length` snapshots `gb` would hold, for reasons of FlareDTDG's Table 1.
+
+    held: bytes by term of all `length` snapshots; its `working` bytes are needed in any case.
+    """
     return (gb * GB - held["working"]) / (held["total"] - held["working"]) * length
 
 
 def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
-    """Return by how much more edges a snapshot DynaHB's cache would be `gb`, by bisection; infinite where no number is enough."""
+    """Return by what factor edges a snapshot would have to grow for DynaHB's cache to take `gb`, for FlareDTDG's Table 1.
+
+    stats: of all snapshots. By bisection; infinite where 10,000 times as many are not enough.
+    """
     low, high = 0.0, 1e4
 
     def cache(times: float) -> float:
@@ -207,7 +237,10 @@ def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
 
 
 def holdings(point: StudyPoint) -> dict[str, Any]:
-    """Return what each system holds to train MPNN-LSTM, from counts alone: bytes of each term, and a snapshot's features as printed."""
+    """Count what each system holds to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
+
+    `held`: system -> bytes by term; `features`: a snapshot's, in the paper's unit, and in `bytes`; `cache`: DynaHB's, GB.
+    """
     name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
     held = {
         "esdg": esdg_footprint(stats, model, len(stats)),
@@ -221,14 +254,20 @@ def holdings(point: StudyPoint) -> dict[str, Any]:
 
 
 def why_features(dataset: str, size: float) -> str:
-    """Say in which unit, and of how many numbers a node, a snapshot's features are printed."""
+    """Return the reason of a row of FlareDTDG's Table 1: unit and features a node by which a snapshot's size is as printed.
+
+    size: bytes of a snapshot's features.
+    """
     if dataset in CACHED:
         return f"§2.3's 111.1 x 128 x 4 / 1024; {size / GB:.1f} decimal, {size / 2**30:.1f} binary GB (§1: 53)"
     return f"{width(dataset)} numbers a node, decimal GB"
 
 
 def why_esdg(dataset: str, held: Terms, theirs: float, bound: bool) -> str:
-    """Say how many snapshots ESDG's printed devices hold."""
+    """Return the reason of a row of FlareDTDG's Table 1: how many snapshots ESDG's printed device memory holds.
+
+    held: bytes by term. theirs: printed GB; bound: whether that is a lower bound.
+    """
     count = snapshots_trained(dataset)
     if bound:
         return f"{ABOVE}it is {snapshots_in(held, count, theirs):.0f} snapshots of {count}"
@@ -238,7 +277,10 @@ def why_esdg(dataset: str, held: Terms, theirs: float, bound: bool) -> str:
 
 
 def why_cache(dataset: str, theirs: float, bound: bool) -> str:
-    """Say how many edges a snapshot would give DynaHB's printed host memory."""
+    """Return the reason of a row of FlareDTDG's Table 1: how many edges a snapshot explain DynaHB's printed host memory.
+
+    theirs: printed GB; bound: whether that is a lower bound.
+    """
     stats, ranks, why = statistics(dataset), gpus_of(dataset), UNKNOWN
     whole = ranks * len(stats) * feature_bytes(stats.num_nodes, width(dataset)) / GB
     edges = denser(stats, dataset, theirs) * float(stats.edges.mean())
@@ -251,7 +293,10 @@ def why_cache(dataset: str, theirs: float, bound: bool) -> str:
 
 
 def why_dynagraph(dataset: str, held: Terms, theirs: float, assumed: Sequence[str]) -> str:
-    """Say how many more numbers a row and step would give DynaGraph's printed devices."""
+    """Return the reason of a row of FlareDTDG's Table 1: how many more values a row explain DynaGraph's printed device memory.
+
+    held: bytes by term. theirs: printed GB. assumed: data sets whose model width the paper does not print.
+    """
     model, stats = stack(dataset), trained(dataset)
     if dataset in assumed:
         wider = dynagraph_footprint(stats, replace(model, hidden=model.hidden + 1), window()).total - held["total"]
@@ -264,7 +309,10 @@ def why_dynagraph(dataset: str, held: Terms, theirs: float, assumed: Sequence[st
 
 
 def otherwise() -> dict[str, float]:
-    """Return what other assumptions than Table 1's would give, GB."""
+    """Return what other assumptions than those of FlareDTDG's Table 1 would give, by name, for its notes.
+
+    GB, but for `snapshots`: how many the stand-in for papers100M has.
+    """
     papers, amazon = "ogbn_papers100m", "rec_amazon"
     stats, beds = statistics(papers), presets.cluster("a40-ib")
     apart = replace(stats, edges=stats.edges * 0 + (counts(papers).edges or 0) // len(stats))

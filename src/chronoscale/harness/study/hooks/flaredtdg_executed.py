@@ -26,7 +26,10 @@ from chronoscale.strategies.schedule import Schedule
 
 
 def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the data sets of snapshots that are at hand, and a line for each that is not."""
+    """Split names into data sets of snapshots that are installed, and a note for each that is not, for FlareDTDG's executed studies.
+
+    Used by Figures 6 and 8 and Table 3.
+    """
     found, absent = list[str](), list[str]()
     for name in names:
         try:
@@ -38,10 +41,11 @@ def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def training(point: StudyPoint) -> dict[str, Any]:
-    """Train as the point says, on one rank, and return an epoch's seconds, when it ended in seconds of training so far, and its validation
-    MSE, one each; test MSE of the best validation epoch's model, and of naive predictions by name; GB that the schedule's tensors take.
+    """Train a point on this machine, one rank, for FlareDTDG's Figures 6 and 8 and Table 3: degrees of the next month are predicted.
 
-    Raises UserError as `chronoscale train`.
+    An epoch's `seconds`, when it `ended` (s of training so far) and its `validation` MSE, a list each; `epoch_s`: the least; `test` MSE of
+    the best epoch's model, `naive` MSE by name; `peak_gb`: as planned. Settings: `rate`, `width`, `epochs`, and `full`, `alpha` of the
+    window. Raises UserError as `chronoscale train`.
     """
     windows, of = bed().windows, dict(point.settings)
     assert windows is not None
@@ -70,6 +74,6 @@ def training(point: StudyPoint) -> dict[str, Any]:
 
 
 def planned_gb(schedule: Schedule) -> float:
-    """Return the peak of the fullest rank."""
+    """Return the GB that the fullest rank's device holds at its peak, as planned by a schedule."""
     machine = presets.local_cpu(schedule.ranks, 1e12, Link(1e9, 1e-4))
     return float(peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device))).max()) / GB

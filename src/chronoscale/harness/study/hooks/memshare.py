@@ -39,45 +39,48 @@ TERMS = tuple(one.name for one in fields(Communication) if one.name != "negative
 
 
 def bed() -> SpreadStreams:
-    """Return the paper's testbed."""
+    """Return the testbed of MemShare's studies: generated event streams with hot nodes, on several machines."""
     found = of_paper("memshare")
     assert isinstance(found, SpreadStreams)
     return found
 
 
 def spread(one: Replayed) -> dict[str, Any]:
-    """Return the seconds and bytes of a step, as `spread_step`."""
+    """Return seconds and bytes of an optimiser step, a metric of MemShare's studies (see `spread_step`)."""
     return spread_streams.spread_step(one)
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """Return Table 2's counts and widths."""
+    """Return nodes, edges, node_width and edge_width that MemShare's Table 2 prints of a data set."""
     return bed().counts(dataset)
 
 
 def machine() -> Cluster:
-    """Return one machine of four A40."""
+    """Return one machine of four A40, as in MemShare."""
     return presets.scaled(presets.cluster("a40-10g"), 4)
 
 
 def published_table(paper: str, number: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of another table of a paper."""
+    """Return the rows of a table of any paper, for MemShare's Figure 9. paper: its key, such as 'memshare'. number: of the table."""
     return published(paper).tables[number].rows
 
 
 def defaults() -> SharingHyper:
-    """Return what ranks share where nothing is set."""
+    """Return the settings by which MemShare's ranks share node memory where a study sets nothing."""
     return SharingHyper()
 
 
 def label(gpus: int) -> str:
-    """Return machines and GPUs as the paper has them: 2M8G; four GPUs a machine."""
+    """Return machines and GPUs as MemShare writes them, such as '2M8G', at four GPUs a machine."""
     return f"{-(-gpus // 4)}M{gpus}G"
 
 
 @cache
 def real(name: str) -> EventStream:
-    """Return the first events of a data set at hand, without features. Raises UserError where it is not there."""
+    """Return the first 200,000 events of an installed data set, without features or labels.
+
+    Raises UserError where it is not installed or no event stream.
+    """
     found = catalogue.load(name)
     if not isinstance(found, EventStream):
         raise UserError(f"dataset '{name}': expected a stream of events")
@@ -85,7 +88,7 @@ def real(name: str) -> EventStream:
 
 
 def at_hand(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the real streams that are at hand, and a line for each that is not."""
+    """Split names into real streams that are installed, and a note for each that is not, for MemShare's Figures 2, 3, 5 and 7."""
     found, absent = list[str](), list[str]()
     for name in names:
         try:
@@ -97,34 +100,43 @@ def at_hand(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def events_of(dataset: str, divisor: int) -> EventStream:
-    """Return a stand-in divided by so many, or a real stream where that is 0."""
+    """Return the stand-in of a data set, or the real stream where `divisor` is 0.
+
+    divisor: how many times fewer nodes and events the stand-in has than Table 2 prints.
+    """
     return stream(bed(), dataset, divisor) if divisor else real(dataset)
 
 
 def length(dataset: str, divisor: int) -> tuple[int, int]:
-    """Return the events and nodes of a stream."""
+    """Return (events, nodes) of a stand-in, or of the real stream where `divisor` is 0."""
     found = events_of(dataset, divisor)
     return len(found), found.num_nodes
 
 
 def part_size(dataset: str, divisor: int, batch: int) -> int:
-    """Return events a part in a batch: the paper's, in step with the stand-in's size; of real data as many as make LEAST batches."""
+    """Return events of a batch for each of the eight parts, for MemShare's Figures 2 and 3.
+
+    batch: the paper's, divided like the stand-in and at least 50; of real data (divisor 0) at most what makes 20 batches.
+    """
     return max(batch // divisor, 50) if divisor else int(min(batch, len(real(dataset)) // (PARTS * LEAST)))
 
 
 def degrees(events: EventStream) -> Int64:
-    """Return the ends of events of each node, int64 [N]."""
+    """Return the number of event ends at each node, int64 [N]."""
     return np.bincount(events.src, minlength=events.num_nodes) + np.bincount(events.dst, minlength=events.num_nodes)
 
 
 def hot_share(events: EventStream, share: float = 0.1) -> float:
-    """Return the share of all ends of events at the nodes of highest degree."""
+    """Return what share of all event ends the nodes of highest degree have. share: of the nodes, a tenth by default."""
     ordered = np.sort(degrees(events))[::-1]
     return float(ordered[: round(share * ordered.size)].sum() / max(ordered.sum(), 1))
 
 
 def stand_ins(divisors: Mapping[str, int]) -> str:
-    """Say what stands for the data."""
+    """Return the note of MemShare's studies that says how stand-ins are generated and how hot their hot nodes are.
+
+    divisors: data set -> how many times smaller than printed.
+    """
     shares = ", ".join(f"{name} {hot_share(events_of(name, divisor)):.0%}" for name, divisor in divisors.items())
     sizes, apart = ", ".join(f"{name} by {divisor}" for name, divisor in divisors.items()), bed().apart["gdelt"]
     gdelt = f" GDELT's has {apart} times fewer events a node than GDELT, and its pairs are assumed." if "gdelt" in divisors else ""
@@ -136,13 +148,17 @@ def stand_ins(divisors: Mapping[str, int]) -> str:
 
 
 def sizes(point: StudyPoint) -> dict[str, float]:
-    """Return nodes and events of a stand-in, and the share of ends at its hottest tenth."""
+    """Return nodes, events and the hottest tenth's share of event ends (`hot`) of a point's stand-in, for MemShare's Table 2."""
     made = events_of(point.dataset, point.setting("divisor"))
     return {"nodes": made.num_nodes, "events": len(made), "hot": hot_share(made)}
 
 
 def division(point: StudyPoint) -> dict[str, Any]:
-    """Return loads of eight parts, hot nodes by what trains: of whole batches most and mean, of every batch most over mean; what is cut."""
+    """Partition a point's stream into eight and return the parts' loads, for MemShare's Figures 2 and 3.
+
+    By whole batches: `most` and `mean` load; by batch: `balance`, most over mean; `cut`: share of events across parts. Settings: `divisor`,
+    `policy`, `shared` (share of hot nodes), `size` of a part's batch.
+    """
     events = events_of(point.dataset, point.setting("divisor"))
     cut = partition_stream(events, PARTS, point.setting("policy"), point.setting("shared"), trained=int(bed().trains * len(events)))
     found = PartitionQuality.of(events, cut, point.setting("size"))
@@ -152,7 +168,11 @@ def division(point: StudyPoint) -> dict[str, Any]:
 
 
 def neighbours(point: StudyPoint) -> dict[str, float]:
-    """Return neighbours of a root by a way to sample across eight parts, and what it asks of other ranks."""
+    """Count the neighbours a root samples across eight parts, and what it asks of other ranks, for MemShare's Figure 4.
+
+    Settings: `way`: 'recent', 'decay', 'decay, not completed' or 'local'; `theta`, `shared`, `size`: events a rank, `steps`, `divisor`.
+    Returns means a root by name.
+    """
     of, data = dict(point.settings), prepared(bed(), point.dataset, point.setting("divisor"))
     every = max(data.training_events // (PARTS * of["size"] * of["steps"]), 1)
     decay = default_decay(data.whole.stream)
@@ -169,7 +189,11 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
 
 
 def volumes(point: StudyPoint) -> dict[str, Any]:
-    """Return bytes an event and kind, as eq. 25 has it and with each ratio taken of what it multiplies; widths of GDELT, memory of §5.1."""
+    """Estimate bytes of communication an event by MemShare's eq. 25, and with each ratio applied to its own term, for Figure 7.
+
+    `ways`: way -> term -> bytes; `nodes`: their share of eq. 25's total. Widths are GDELT's. Settings: `divisor`, `shared`, `theta`,
+    `sent`, `size`.
+    """
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
     widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
     found = Remoteness.of(events, partition_stream(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"])
@@ -187,12 +211,18 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 
 
 def recommended(beta: float) -> float:
-    """Return the share of shared nodes of least variance, by the text's formula."""
+    """Return the share of shared nodes of least variance by MemShare's §4.2, for Figure 7.
+
+    beta: exponent of the power law of degrees. Raises UserError unless it is above 2.
+    """
     return communication.recommended_share(beta)
 
 
 def accuracy_gains(rival: str, model: str) -> dict[str, float]:
-    """Return printed gains of test AP over a strategy, on all data sets and numbers of GPUs that both have: columns of a row."""
+    """Return the printed gains of MemShare's test AP over a rival (Table 3), over all data sets and numbers of GPUs with both.
+
+    rival: name of a strategy. Columns of a study's row: published_low, published_mean, published_high; points of AP.
+    """
     found = {(line["gpus"], line["strategy"], line["model"]): line for line in published("memshare").tables[3].rows if "model" in line}
     each = [
         float(str(mine[name])) - float(str(theirs[name]))
@@ -204,7 +234,10 @@ def accuracy_gains(rival: str, model: str) -> dict[str, float]:
 
 
 def seconds(points: Points, rivals: Sequence[str]) -> list[dict[str, Any]]:
-    """Return simulated seconds, a line each data set, model and number of GPUs, a column each strategy; NaN where it does not run."""
+    """Return a table of simulated epoch seconds for MemShare's studies: a row a data set, model and number of GPUs.
+
+    points: with metric `spread`. rivals: strategies, a column each; NaN where one did not run.
+    """
     lines: dict[tuple[str, str, int], dict[str, Any]] = {}
     for one in points:
         empty = {"dataset": one.dataset, "model": one.model, "gpus": one.gpus, **dict.fromkeys(rivals, float("nan"))}

@@ -35,15 +35,18 @@ PROTOCOL = Protocol(ranked=1)
 
 
 def cut_short(point: StudyPoint) -> EventStream:
-    """Return the first events of a point's stream, as many as its setting `events`; 0: all."""
+    """Return the first events of a point's stream, as many as its setting `events`; all of them where that is 0."""
     found = events_of(point.dataset, point.setting("divisor"))
     most = point.setting("events")
     return found.span(0, min(most, len(found))) if most else found
 
 
 def summary(passes: list[Pass]) -> dict[str, Any]:
-    """Return the seconds of each epoch and of the median one; validation AP of each but the last, test AP of the last one's model; of that
-    epoch what all ranks counted, and the share of the changes of shared nodes that they told each other of; NaN where none is inspected."""
+    """Return what executed epochs of one case come to, for MemShare's executed studies.
+
+    `seconds` by epoch and median `epoch_s`; `validation` AP of all epochs but the last, `test` AP of the last model; `counts` of the last
+    epoch; `spoken`: share of changes to shared nodes that ranks sent each other, NaN where none changed.
+    """
     *before, test = (float(one.scores["ap"]) for one in passes)
     seconds, counts = [one.trace.span_ns / 1e9 for one in passes], dict(passes[-1].counts)
     changed = counts.get("shared_changes", 0)
@@ -53,8 +56,11 @@ def summary(passes: list[Pass]) -> dict[str, Any]:
 
 
 def together(point: StudyPoint) -> dict[str, Any]:
-    """Execute the cases of a point in one job, epoch by epoch in turn, and return `summary` by case. cases: label -> strategy, and what its
-    ranks share. Raises UserError or MachineError with the worker's own line when it fails."""
+    """Execute a point's cases in one job, epoch by epoch in turn, for MemShare's Figures 8, 11, 12 and 14 and Tables 3 to 5.
+
+    Setting `cases`: label -> {strategy, and what its ranks share}. Returns `summary` by label. Raises UserError or MachineError with the
+    worker's own line when it fails.
+    """
     of, cases = dict(point.settings), json.loads(point.setting("cases"))
     choice = ModelChoice(point.model, of["width"], 1, of["width"], heads=of["heads"], time=of["width"], clock="both")
     hypers = [
@@ -67,8 +73,10 @@ def together(point: StudyPoint) -> dict[str, Any]:
 
 
 def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:
-    """Return, of every update of a node's memory in the last epoch's training, the node's degree and the squared length of what the update
-    adds: int64 and float64 [n]. A first update, from empty memory, is one, too."""
+    """Train TGN and return, for each memory update of the last epoch, the node's degree and the change's squared length.
+
+    int64 and float64 [n], first updates from empty memory included. batch: events. For MemShare's Figure 5.
+    """
     choice = ModelChoice("tgn", width, 1, width, heads=heads, time=width, clock="both")
     hyper = Hyper(batch_size=batch, fanout=(fanout,), validate=False, events=EventHyper(PROTOCOL))
     node, length = [np.empty(0, np.int64)], [np.empty(0)]
@@ -95,7 +103,11 @@ def increments(events: EventStream, epochs: int, batch: int, width: int, heads: 
 
 
 def increments_by_degree(point: StudyPoint) -> dict[str, Any]:
-    """Return mean increments by degree on a logarithmic scale, of highest degrees over lowest, and how both go together."""
+    """Return mean squared memory changes by node degree, a point of MemShare's Figure 5.
+
+    `degree_from`: lower ends of bins, half a decade each; `updates`, `means` by bin; `over`: hottest tenth's mean over the coldest's, a
+    list of one or none; `together`: correlation of logarithms; `count` of updates.
+    """
     of = {name: point.setting(name) for name in ("epochs", "batch", "width", "heads", "fanout", "rate")}
     degree, added = increments(cut_short(point), **of)
     kinds, at = np.unique(np.floor(2 * np.log10(degree)).astype(np.int64), return_inverse=True)

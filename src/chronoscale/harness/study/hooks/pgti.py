@@ -30,24 +30,24 @@ STAGES = ("load", "windows", "standardise", "train")
 
 
 def bed() -> SignalTestbed:
-    """Return the paper's testbed."""
+    """Return the testbed of PGT-I's studies."""
     found = of_paper(PAPER)
     assert isinstance(found, SignalTestbed)
     return found
 
 
 def workload(dataset: str, strategy: str = "index") -> Workload:
-    """Return what PGT-DCRNN trains on a data set."""
+    """Return the workload of PGT-DCRNN on a data set, by a strategy, for counts of PGT-I's studies."""
     return bed().workload(StudyPoint(PAPER, dataset, "pgt-dcrnn", strategy=strategy, cluster="polaris"))
 
 
 def published_rows(number: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of another table of the paper."""
+    """Return the rows of a printed table of PGT-I, for a study of another figure. number: of the table."""
     return published(PAPER).tables[number].rows
 
 
 def published_ranges(number: int) -> Sequence[Range]:
-    """Return the ranges of another figure of the paper."""
+    """Return the ranges printed with a figure of PGT-I, for a study of another one. number: of the figure."""
     return published(PAPER).figures[number].ranges
 
 
@@ -55,40 +55,43 @@ def published_ranges(number: int) -> Sequence[Range]:
 
 
 def waiting_s(one: Replayed) -> float:
-    """Return the seconds of an epoch that a rank's compute stream is not busy, mean of ranks: one FIFO, so that tasks add up."""
+    """Return the seconds of an epoch in which a rank's compute stream is idle, mean of ranks; a metric of PGT-I's studies."""
     trace = one.trace
     return trace.span_ns / 1e9 - float(trace.duration_ns[trace.lane == Lane.COMPUTE].sum()) / 1e9 / trace.ranks
 
 
 def prepare_s(one: Replayed) -> float:
-    """Return the seconds of what happens once before."""
+    """Return the simulated seconds of preparation before the first epoch, a metric of PGT-I's studies."""
     costs = one.testbed.costs(one.point, one.cluster)
     before = one.testbed.planner(one.point).prepare(one.workload, one.point.gpus, costs)
     return replay(before, one.cluster, costs).span_ns / 1e9
 
 
 def device_gib(one: Replayed) -> float:
-    """Return the most that a device holds."""
+    """Return the GiB that the fullest device holds at its peak, a metric of PGT-I's studies."""
     return float(one.peaks.max()) / GIB
 
 
 def host_gib(one: Replayed) -> float:
-    """Return what a rank's host memory is planned to hold; where it does not fit, what it would need."""
+    """Return the GiB of host memory that a rank is planned to need, whether or not they fit; a metric of PGT-I's studies."""
     return float(one.schedule.host) / GIB
 
 
 def kernels(one: Replayed) -> int:
-    """Return the kernels of an epoch on the GPU that has most of them."""
+    """Return how many kernels an epoch starts on the GPU with most of them, a metric of PGT-I's Figure 7."""
     return int(np.bincount(one.schedule.rank, one.schedule.kernels).max())
 
 
 def epoch_s(axes: Mapping[str, Any]) -> float:
-    """Return an epoch's seconds of a point that others are made from."""
+    """Simulate a point and return its epoch's seconds, from which PGT-I's studies derive constants.
+
+    axes: fields and settings of the point, by name.
+    """
     return plan_and_replay(StudyPoint.of({"paper": PAPER, **axes}), bed()).trace.span_ns / 1e9
 
 
 def minutes(one: Record) -> float:
-    """Return the minutes of 30 epochs and the preparation."""
+    """Return the minutes of 30 epochs with preparation, for PGT-I's Table 4. one: a point with metrics `prepare_s` and `epoch_s`."""
     return float(one.prepare_s + EPOCHS * one.epoch_s) / 60
 
 
@@ -96,7 +99,11 @@ def minutes(one: Record) -> float:
 
 
 def sizes(dataset: str, nodes: int, entries: int, horizon: int) -> tuple[float, float]:
-    """Return bytes before and after preprocessing: the file; every window's inputs and targets (eq. 1), traffic with the time of day."""
+    """Return bytes of a data set before and after preprocessing by eq. 1, for PGT-I's Table 1 and Figure 3.
+
+    Before: the file; after: inputs and targets of every window, copied. nodes, entries: printed sensors and time steps. horizon: steps of
+    inputs, and of targets.
+    """
     steps, sensors = FILES.get(dataset, (entries, nodes))
     traffic = dataset in TRAFFIC
     before = steps * (sensors * VALUE + STAMP * traffic)
@@ -105,12 +112,15 @@ def sizes(dataset: str, nodes: int, entries: int, horizon: int) -> tuple[float, 
 
 
 def index_bytes(nodes: int, entries: int, horizon: int) -> float:
-    """Return bytes of index-batching in place of copies, traffic (eq. 2)."""
+    """Return the bytes of index-batching instead of copied windows by eq. 2, of traffic data, for PGT-I's Figure 3.
+
+    nodes, entries: sensors and time steps. horizon: steps.
+    """
     return float(Windows(entries, horizon, horizon).index_bytes(nodes, 2, VALUE))
 
 
 def windows_bytes() -> float:
-    """Return bytes of all windows of PeMS's epoch, training and validation: what an engine moves where every window is copied out."""
+    """Return the bytes of all windows of an epoch on PeMS, training and validation, copied out one by one (PGT-I's Table 4)."""
     work = workload("pems")
     windows, data = work.windows, work.signal
     count = np.int64(len(windows.train) + len(windows.validation))
@@ -118,16 +128,18 @@ def windows_bytes() -> float:
 
 
 def over_block() -> float:
-    """Return bytes of a batch of windows over those of the block that it is cut from."""
+    """Return bytes of a batch's windows over those of the contiguous block that they are cut from, for PGT-I's Figure 9."""
     work = workload("pems", "gen-dist-index")
     batch, reach = work.hyper.batch_size, work.windows.reach
     return batch * reach / (batch + reach - 1)
 
 
 def replication(one: Record) -> float:
-    """Return the seconds of an epoch that messages of a copied graph take: upstream repeats the edges for every window of a batch, and each
-    of its propagations gathers a message an edge, scales it and adds it up (seven passes over messages, fp32), at the kernels' share of the
-    memory bandwidth."""
+    """Estimate the seconds an epoch spends on messages of a graph copied for every window of a batch, for PGT-I's Table 4.
+
+    As upstream does: each propagation gathers, scales and adds up a float32 message an edge, seven passes over them, at the kernels' share
+    of memory bandwidth.
+    """
     work = bed().workload(one.point)
     data, model, windows = work.signal, work.model, work.windows
     propagations = 3 * 2 * model.hops * windows.window  # three gates, two directions
@@ -140,13 +152,16 @@ def replication(one: Record) -> float:
 
 
 def host_size() -> float:
-    """Return the GiB of a node."""
+    """Return the GiB of host memory of a Polaris node."""
     return presets.cluster("polaris").host_memory / GIB
 
 
 def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
-    """Return bytes by stage and part. how: copies (Algorithm 1, whose line 19 standardises inputs into a new array), in place (the same
-    without it), index (one array, standardised into a second one), gpu-index (the array, on its way to the device)."""
+    """Return bytes of host memory by stage and part, from loading to training, for PGT-I's Figures 2 and 6.
+
+    how: 'copies' (Algorithm 1, whose line 19 standardises into a new array), 'in place' (without that), 'index' (one array, standardised
+    into a second), 'gpu-index' (the array, on its way to the device).
+    """
     work = workload(dataset)
     data, windows = work.signal, work.windows
     file, _ = sizes(dataset, data.sensors, data.steps, windows.horizon)
@@ -165,14 +180,14 @@ def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
 
 
 def fullest(stages: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
-    """Return the GiB of the fullest stage, and its name."""
+    """Return the GiB and the name of the stage that holds most, for PGT-I's Figures 2 and 6. stages: as `held` returns them."""
     sums = {stage: sum(parts.values()) / GIB for stage, parts in stages.items()}
     stage = max(sums, key=lambda one: sums[one])
     return sums[stage], stage
 
 
 def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dict[str, list[float]]:
-    """Return the GiB of each part by stage."""
+    """Return GiB of each part by stage, for the stacked drawings of PGT-I's Figures 2 and 6. stages: as `held` returns them."""
     return {stage: [stages[stage].get(part, 0.0) / GIB for part in parts] for stage in STAGES}
 
 
@@ -180,7 +195,7 @@ def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dic
 
 
 def printed_totals() -> dict[str, float]:
-    """Return seconds that the printed numbers come to: an epoch on one GPU, an epoch and totals on 128."""
+    """Return the seconds that PGT-I's printed minutes and ratios imply, by name: on one GPU, and in all on 128."""
     alone, ranges = published_rows(4)[1], published_ranges(7)
     whole, before = float(alone["minutes"]) * 60, float(alone["prepare_s"])
     slow, times, trained_times, distributed = (float(ranges[i].mean or NAN) for i in (1, 2, 3, 5))
@@ -198,11 +213,16 @@ def printed_totals() -> dict[str, float]:
 
 
 def engine_rate(seconds: float, gpus: int) -> float:
-    """Return bytes a second that all workers together fetched, had fetching taken all of a printed epoch that computing does not: an epoch
-    on one GPU, as printed, over the number of GPUs."""
+    """Return bytes/s that all workers' fetches must reach if they take all of a printed epoch but computing (PGT-I's Figures 7 and 9).
+
+    seconds: of the printed epoch. Computing is one GPU's printed epoch over `gpus`.
+    """
     return windows_bytes() / (seconds - printed_totals()["one"] / gpus)
 
 
 def agreed(ratio: float, why: str) -> str:
-    """Return a reason, after that ours agrees, where it does."""
+    """Return a row's reason, preceded by 'within 5%' where ours agrees with the published, for PGT-I's Figure 7.
+
+    ratio: ours over published.
+    """
     return f"within {AGREES:.0%}" + f"; {why}" * bool(why) if abs(ratio - 1) <= AGREES else why

@@ -30,7 +30,7 @@ TIE = 0.01  # of the naive error: neither is better
 
 @cache
 def signal(dataset: str) -> Signal:
-    """Return readings by name. Raises UserError where they are not at hand."""
+    """Return an installed data set of sensor readings. Raises UserError where it is not installed or no signal."""
     found = catalogue.load(dataset)
     if not isinstance(found, Signal):
         raise UserError(f"dataset '{dataset}': expected a signal")
@@ -38,11 +38,11 @@ def signal(dataset: str) -> Signal:
 
 
 def trained(point: StudyPoint) -> dict[str, Any]:
-    """Train the strategies of a point in one job, epoch by epoch in turn, on its `gpus` ranks.
+    """Train a point's strategies in one job on this machine, epoch by epoch in turn, for PGT-I's executed tables and figures.
 
-    Settings: strategies, epochs, batch, horizon (also the window), batches: optimiser steps an epoch, the first ones, and as many of
-    validation, 0: all. By strategy: float64 [epochs] seconds, loss (mean of training), mae and mse (of validation); planned_bytes that a
-    rank holds on the host; sampled_bytes, NaN where strategies ran in one job. Raises UserError where the readings are not at hand.
+    Settings: strategies, epochs, batch, horizon (also the window), hidden, batches: optimiser steps an epoch and as many of validation, 0:
+    all. By strategy: float64 [epochs] seconds, loss (training mean), mae and mse (validation); planned_bytes of a rank's host;
+    sampled_bytes as measured, NaN for several strategies. Raises UserError where readings are not installed.
     """
     of, data = dict(point.settings), signal(point.dataset)
     training = {"batch_size": of["batch"], "window": of["horizon"], "horizon": of["horizon"], "batches": of["batches"]}
@@ -70,12 +70,15 @@ def trained(point: StudyPoint) -> dict[str, Any]:
 
 
 def quartiles(values: Any) -> list[float]:
-    """Return the quartiles."""
+    """Return the three quartiles of values, for PGT-I's Table 3."""
     return [float(value) for value in np.quantile(values, [0.25, 0.5, 0.75])]
 
 
 def deviation(dataset: str, horizon: int) -> float:
-    """Return the deviation of all readings, by which errors are standardised."""
+    """Return the standard deviation by which a data set's errors are standardised, in its own units, for PGT-I's Table 6.
+
+    horizon: steps.
+    """
     data = signal(dataset)
     return float(fit_scaler(data, Windows(len(data), horizon, horizon), "series").deviation[0])
 
@@ -89,9 +92,10 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, 
 
 
 def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
-    """Return MAE (mean square) by naive prediction over the windows that a point validates, or all that it trains on, in units of the data.
+    """Return errors of predictions that learn nothing, by name, on a point's windows: MAE, or MSE where `squared`.
 
-    Raises UserError where the readings are not at hand.
+    In the data's units, for PGT-I's executed studies. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
+    UserError where readings are not installed.
     """
     # in order of time, as all strategies but those with local shuffling on several ranks
     limit = one.batches * one.batch * one.gpus if phase == "validation" else 0
@@ -99,7 +103,10 @@ def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict
 
 
 def against(best: float, known: float) -> str:
-    """Return what a model's best error is against a naive one, in words."""
+    """Return in words whether a model's best error beats a naive one, for rows of PGT-I's executed studies.
+
+    best, known: errors of the model and of the naive prediction; within 1 % is a tie.
+    """
     apart = best / known - 1
     if abs(apart) < TIE:
         return f"a tie: the model's best, {best:.4g}, is within {TIE:.0%} of it"
@@ -108,7 +115,10 @@ def against(best: float, known: float) -> str:
 
 
 def verdict(what: str, best: float, known: Mapping[str, float]) -> str:
-    """Return one sentence on a data set: whether the model has learnt more than a naive prediction knows."""
+    """Return a note on whether a model beats all naive predictions, for PGT-I's executed studies.
+
+    what: what the sentence begins with. best: the model's error. known: naive errors by name.
+    """
     least = min(known, key=lambda name: known[name])
     if best < known[least] * (1 - TIE):
         return f"{what}: the model's {best:.4g} is below both naive errors ({least}: {known[least]:.4g})."

@@ -30,7 +30,10 @@ Why = Callable[[Range, str, float], str]  # of a printed range, a variant and ou
 
 
 def ratios(points: Points, fast: str, slow: str, variant: str, layers: int | None, metric: str = "epoch_s") -> pd.Series[float]:
-    """Return a metric of `slow` over that of `fast`, for every cell that both reached; index (dataset, model, layers)."""
+    """Return speed-ups of strategy `fast` over `slow`, one a (dataset, model, layers) that both reached, for REAL's Figures 8 and 11.
+
+    metric: of which slow over fast is taken. variant: of difference maps, for strategies that have them. layers: None: every depth.
+    """
     frame = points.table()
     ran = frame[frame["status"].eq("ran") if metric == "epoch_s" else frame["status"].ne("refused")]
     if layers is not None:
@@ -48,7 +51,10 @@ def compared(
     variants: Sequence[str] = ("as-published", "exact"),
     suffix: str = "",
 ) -> list[dict[str, object]]:
-    """Return a row a printed range and variant of the difference maps; then rivals that the paper has no range for."""
+    """Return the rows of REAL's Figures 8 and 11: each printed range beside our speed-ups, by variant of the difference maps.
+
+    Then rivals of REAL-G+ that the paper prints no range for. why: gives a row's reason. metric: as in `ratios`. suffix: ends a row's name.
+    """
     rows = []
     extra = [Range(strategy="real-g+", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
     for variant in variants:
@@ -70,7 +76,10 @@ def compared(
 
 
 def freed(free: Points) -> Why:
-    """Return reasons by the same grid with host copies free, which has as-published maps alone."""
+    """Return the function that gives reasons by replays with free host copies, for rows of REAL's Figures 8 and 13.
+
+    free: points of the same grid, as-published maps only, whose host copies take no time.
+    """
 
     def why(one: Range, variant: str, ratio: float) -> str:
         known = len(free) and variant == "as-published"
@@ -81,7 +90,7 @@ def freed(free: Points) -> Why:
 
 
 def exchanged(points: Points) -> Why:
-    """Return reasons by the share of a rival's epoch that its GPUs spend exchanging neighbours."""
+    """Return the function that gives reasons by the share of a rival's epoch spent exchanging neighbours, for REAL's Figure 8."""
 
     def why(one: Range, variant: str, ratio: float) -> str:
         rival = points.where(strategy=one.over, status="ran")
@@ -93,12 +102,15 @@ def exchanged(points: Points) -> Why:
 
 
 def nowhere() -> Why:
-    """Return the reason of rows that have no printed number."""
+    """Return the function that gives the reason of rows without a printed number, for REAL's Figure 8."""
     return lambda one, variant, ratio: NOT_PRINTED
 
 
 def increments(points: Points) -> Why:
-    """Return reasons for GraphConv work: halo vertices, which are stated of DistDGL; else what REAL's rows are."""
+    """Return the function that gives reasons for GraphConv work, for REAL's Figure 11: halo vertices, or the share of increments.
+
+    points: with metric `increments`.
+    """
 
     def why(one: Range, variant: str, ratio: float) -> str:
         if abs(ratio - 1) <= AGREES:
@@ -111,7 +123,10 @@ def increments(points: Points) -> Why:
 
 
 def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequence[str]) -> list[dict[str, object]]:
-    """Return what each part of REAL adds over PSG, by maps, and the same were host copies free."""
+    """Return the rows of REAL's Figure 13: the speed-up over PSG with each part of REAL, by variant of maps.
+
+    free: the points with free host copies, which get rows, too. steps: strategies, each a part more than the one before.
+    """
     known, rows = {one.strategy: one for one in printed}, []
     for table, variant in ((points, "as-published"), (points, "exact"), (free, "as-published")):
         why = freed(free if table is points else free[:0])
@@ -128,7 +143,10 @@ def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequ
 
 
 def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
-    """Return every cell of the grid by depth and strategy, normalised to `base`; infinite where a strategy ran out of memory."""
+    """Return every cell's speed over that of strategy `base`, by depth and strategy, for drawings of REAL's Figures 8 and 13.
+
+    Infinite where a strategy ran out of memory, NaN where it or `base` is missing. Order of cells: as `shown_cells`.
+    """
     shown = [p for p in points if (p.variant == "as-published" or not p.strategy.startswith("real-")) and p.status != "refused"]
     keys, panels = list(dict.fromkeys((p.dataset, p.model) for p in shown)), {}
     for depth in sorted({p.layers for p in shown}):
@@ -147,12 +165,15 @@ def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
 
 
 def shown_cells(points: Points) -> list[str]:
-    """Return the names of the cells that `cells` has."""
+    """Return the names ('dataset, model') of the cells that `cells` has, for drawings of REAL's Figures 8 and 13."""
     return list(dict.fromkeys(f"{p.dataset}, {p.model}" for p in points if p.status != "refused"))
 
 
 def verdict(strategy: str, share: Mapping[str, float]) -> str:
-    """Return what §7.2.2 says of a strategy's transfers beside ours, `share` of its transfer time by kind."""
+    """Return in words whether our largest kind of transfer is what REAL's §7.2.2 names for a strategy, for Figure 10.
+
+    share: of transfer time by kind.
+    """
     if strategy.startswith("real-"):
         return "agrees: no data between GPUs but gradients" if not any(share[kind] for kind in BETWEEN) else "differs: data between GPUs"
     if strategy not in SAID:
@@ -166,7 +187,10 @@ def verdict(strategy: str, share: Mapping[str, float]) -> str:
 
 
 def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row a strategy: mean seconds of transfer a GPU, shares by kind, and what the text says of them."""
+    """Return the rows of REAL's Figure 10: a strategy's mean seconds of transfer a GPU, their shares by kind, and a verdict.
+
+    points: with a metric for each of `kinds`, such as 'CPU-GPU'.
+    """
     table, rows = seconds_a_gpu(points, kinds), list[dict[str, Any]]()
     for name, part in table.groupby("strategy", sort=False):
         share = part[kinds].div(part[kinds].sum(axis=1), axis=0).mean()
@@ -179,16 +203,16 @@ def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def seconds_a_gpu(points: Points, kinds: Sequence[str]) -> pd.DataFrame:
-    """Return seconds of transfer an epoch, mean of the GPUs, by kind, of what ran."""
+    """Return the seconds of transfer an epoch by kind, mean of GPUs, a row a point that ran, for REAL's Figure 10."""
     ran = points.where(status="ran").table("dataset", "model", "strategy", "gpus", *kinds)
     return ran.assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
 
 
 def forward_shares(one: Replayed) -> tuple[float, float]:
-    """Return of the forward pass the share inside inter-GPU transfers, and that share with waiting for them.
+    """Return the share of forward passes in inter-GPU transfers, and in these and waiting together, for REAL's Figure 2.
 
-    A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers count where no
-    computing hides them; waiting is what neither computes nor copies from the host.
+    A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers count where no computing
+    hides them; waiting is what neither computes nor copies from the host.
     """
     schedule, trace = one.schedule, one.trace
     site = trace.rank.astype(np.int64) * max(schedule.iterations, 1) + schedule.iteration[trace.task]
@@ -224,7 +248,10 @@ def _covered(
 
 
 def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
-    """Return the share of each bin in which a GPU computes, float64 [ranks, bins]; lanes merged, transfers and waiting are idle."""
+    """Return in what share of each time bin a GPU computes, float64 [ranks, bins], for REAL's Figure 12.
+
+    until_ns: where the last bin ends. Lanes are merged; transfers and waiting are idle.
+    """
     idle = [int(op) for op in (*COLLECTIVES, Op.H2D, Op.D2H)]
     work = ~np.isin(trace.op, idle) & (trace.start_ns < until_ns)
     edges = np.linspace(0, until_ns, bins + 1)
@@ -241,19 +268,25 @@ def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
 
 
 def first_quarter(one: Replayed) -> tuple[Floats, float]:
-    """Return the shares of 60 bins of an epoch's first quarter in which each GPU computes, and the quarter's seconds."""
+    """Return busy shares of an epoch's first quarter in 60 bins, [ranks, 60], and its seconds, a metric of REAL's Figure 12."""
     until = max(int(one.trace.span_ns * 0.25), 1)
     return busy_shares(one.trace, 60, until), until / 1e9
 
 
 def busy(quarter: tuple[Floats, float]) -> dict[str, float]:
-    """Return the mean and the ends of the GPUs' shares of a quarter in which they compute."""
+    """Return mean, least and most of GPUs' busy shares by column name, for rows of REAL's Figure 12.
+
+    quarter: as `first_quarter` returns it.
+    """
     by_gpu = quarter[0].mean(1)
     return {"busy share": float(by_gpu.mean()), "least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max())}
 
 
 def busy_summary(points: Sequence[Mapping[str, Any]]) -> list[dict[Hashable, Any]]:
-    """Return a row a strategy and model: mean and ends over data sets."""
+    """Return a row a strategy and model for REAL's Figure 12: mean and ends of busy shares over data sets.
+
+    points: lines with strategy, model, published, and the columns of `busy`.
+    """
     ends = {"published": "first", "busy share": "mean", "least busy GPU": "min", "most busy GPU": "max"}
     frame = pd.DataFrame(points, columns=["strategy", "model", *ends])
     rows: list[dict[Hashable, Any]] = frame.groupby(["strategy", "model"], sort=False, as_index=False).agg(ends).to_dict("records")
@@ -261,19 +294,22 @@ def busy_summary(points: Sequence[Mapping[str, Any]]) -> list[dict[Hashable, Any
 
 
 def given_up(strategy: str, gpus: int, moved: float) -> str:
-    """Say whether reuse that one GPU had is given up; `moved`: host to device bytes over those of one GPU."""
+    """Return the reason of a row of REAL's Figure 15: whether more GPUs give up reuse that one GPU has.
+
+    moved: bytes from host to device over those of one GPU.
+    """
     if moved < 1.05:
         return UNKNOWN
     return f"{strategy} on {gpus} GPUs moves {moved:.2f} times the bytes of one GPU from the host: it gives up type II reuse"
 
 
 def heat(title: str, quarter: tuple[Floats, float]) -> Heat:
-    """Return a panel of what `first_quarter` gave."""
+    """Return a heat map's panel of GPUs' busy shares, for REAL's Figure 12. quarter: as `first_quarter` returns it."""
     return Heat(title, *quarter)
 
 
 def lanes_beside(one: Replayed) -> float:
-    """Return the share of busy time in which a rank has two or more lanes at work, collectives apart."""
+    """Return in what share of its busy time a rank has two or more lanes at work, collectives left out, for REAL's Table 1."""
     trace = one.trace
     work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
     total = both = 0.0
@@ -288,7 +324,7 @@ def lanes_beside(one: Replayed) -> float:
 
 
 def structure_bytes(one: Replayed) -> float:
-    """Return the bytes of the H2D rows after a group's first snapshot, less input features where they travel along."""
+    """Return bytes of graphs and maps copied to devices after each group's first snapshot, without features; for REAL's Table 5."""
     features = statistics(one.point.dataset).num_nodes * input_width(one.point.dataset, "real") * 4
     rows = one.schedule.tasks(Op.H2D)
     moved = one.schedule.bytes[rows[one.schedule.step[rows] > 0]]
@@ -296,19 +332,22 @@ def structure_bytes(one: Replayed) -> float:
 
 
 def increments_a_map(one: Replayed) -> float:
-    """Return how many INCREMENT rows there are for every H2D row after a group's first snapshot."""
+    """Return how many INCREMENT tasks there are for each copy of a map to a device, for REAL's Table 5."""
     rows = one.schedule.tasks(Op.H2D)
     return len(one.schedule.tasks(Op.INCREMENT)) / max(int((one.schedule.step[rows] > 0).sum()), 1)
 
 
 def counts_of(dataset: str) -> dict[str, float]:
-    """Return Table 3's counts of a data set; 0 for what is not printed."""
+    """Return REAL's Table 3 counts of a data set by name, 0 for what is not printed, for Tables 3 to 5."""
     counts = catalogue.entry(dataset).as_published("real")
     return {name: float(getattr(counts, name) or 0) for name in ("nodes", "edges", "changed_nodes", "changed_edges", "steps")}
 
 
 def attributes(point: StudyPoint) -> dict[str, float]:
-    """Return mean counts of a stand-in at its published size."""
+    """Return mean counts a snapshot of a point's stand-in, at its published size, for REAL's Table 3.
+
+    `over_full`: edges that a map's rows sum over (`effective`), over all edges.
+    """
     ours = statistics(point.dataset)
     edges, effective = float(ours.edges.mean()), ours.effective_edges[1:].mean()
     return {
@@ -319,7 +358,11 @@ def attributes(point: StudyPoint) -> dict[str, float]:
 
 
 def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directions: int = 1) -> dict[str, float]:
-    """Return Table 5's accounting on Table 3's means: GB of full graphs, maps and degrees over all snapshots, and the share saved."""
+    """Return REAL's Table 5 accounting on Table 3's means: GB of full graphs, maps and degrees, and the share saved.
+
+    edge, changed_edge, degrees: bytes of an edge, of a changed edge, and of a changed node's degrees. directions: 2 where edges are stored
+    both ways.
+    """
     of = counts_of(dataset)
     full, maps = of["edges"] * edge * directions * of["steps"] / 1e9, of["changed_edges"] * changed_edge * of["steps"] / 1e9
     nodes = of["changed_nodes"] * degrees * of["steps"] / 1e9
@@ -327,12 +370,16 @@ def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directio
 
 
 def saved(full: float, maps: float, degrees: float) -> float:
-    """Return the share that maps and degrees save of full graphs."""
+    """Return the share that maps and degrees save of full graphs' bytes, for REAL's Table 5."""
     return 1 - (maps + degrees) / full
 
 
 def overlaps(point: StudyPoint) -> dict[str, Any]:
-    """Return, by number of first snapshots, the edges in all of them, over the mean number of edges and over the edges in any of them."""
+    """Return how many edges the first n snapshots share, for n = 1, 2, ..., of a generated graph; a point of REAL's Figure 3.
+
+    `over mean edges` of a snapshot, and `over union`: edges in any of them. Settings: nodes, edges, length (snapshots), rate, factor,
+    share.
+    """
     graph = GrowthGraph.rmat(
         point.setting("nodes"), point.setting("edges"), point.setting("length"), point.setting("rate") * point.setting("factor"),
         trend=np.full(point.setting("length"), point.setting("share")),

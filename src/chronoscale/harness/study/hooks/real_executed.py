@@ -44,33 +44,40 @@ PARTS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TRANSFORM)  # a snapshot's own t
 
 
 def this_device() -> str:
-    """Return the name of this machine's processor."""
+    """Return the name of this machine's processor, for REAL's Figures 17 and 27 and Table 4."""
     return device_name(torch.device("cpu"))
 
 
 def at_hand(dataset: str) -> str:
-    """Return the name of a data set of events. Raises UserError where it is not at hand."""
+    """Return a data set's name if its events are installed, for REAL's Figure 14. Raises UserError where they are not."""
     if not isinstance(catalogue.load(dataset), EventStream):
         raise UserError(f"dataset '{dataset}': expected events")
     return dataset
 
 
 def groups_a_step(schedule: Schedule) -> Floats:
-    """Return the groups of every iteration, float64 [iterations]: an iteration's loss is the mean over them."""
+    """Return how many snapshot groups each iteration trains, float64 [iterations], to weight losses, which are means over groups."""
     pairs = np.unique(np.stack([schedule.iteration, schedule.unit])[:, schedule.unit >= 0], axis=1)
     return np.bincount(pairs[0], minlength=schedule.iterations).astype(np.float64)
 
 
 @cache
 def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
-    """Return the snapshots of the first groups, each of so many seconds."""
+    """Return the first snapshots of a data set of events, each of so many seconds, without self-edges (REAL's Figure 14).
+
+    groups: that they make, each of four snapshots and one to predict, a snapshot apart.
+    """
     events = catalogue.load(dataset)
     assert isinstance(events, EventStream)
     return snapshots_by_width(events, seconds).head(groups + 4).without_self_edges()
 
 
 def losses(point: StudyPoint) -> dict[str, Any]:
-    """Return the mean losses of a strategy's epochs on weekly snapshots, its steps an epoch, and what planning noted."""
+    """Train a strategy on weekly snapshots on this machine and return its epochs' mean losses, a point of REAL's Figure 14.
+
+    `losses`, optimiser `steps` an epoch, the planner's `note` and `gap`. Settings: week_s, groups, width, epochs, rate. Runs on the point's
+    `gpus` CPU ranks.
+    """
     sequence = weekly(point.dataset, point.setting("week_s"), point.setting("groups"))
     shape, hyper = model_shape("wd-gcn", point.setting("width"), point.setting("width")), Hyper()
     work, costs = Workload(point.dataset, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
@@ -81,7 +88,11 @@ def losses(point: StudyPoint) -> dict[str, Any]:
 
 
 def construction_times(point: StudyPoint) -> dict[str, float]:
-    """Return median and half interquartile range of the seconds for all maps, and the edges read (both snapshots of a map), in millions."""
+    """Time the construction of all difference maps of a data set on this machine, for REAL's Table 4.
+
+    `seconds`: median; `spread`: half the interquartile range; `m_edges`: millions of edges of the later snapshots. Settings: longest
+    (snapshots), repeats. Raises UserError for data not installed or no snapshots.
+    """
     snapshots = catalogue.load(point.dataset)
     if not isinstance(snapshots, SnapshotSequence):
         raise UserError(f"dataset '{point.dataset}': expected snapshots")
@@ -96,7 +107,10 @@ def construction_times(point: StudyPoint) -> dict[str, float]:
 
 
 def snapshot_times(point: StudyPoint) -> dict[str, Any]:
-    """Return the measured time of every snapshot of one strategy's epoch: `form`, `nodes` and `edges` as eq. 16 reads them, `ms`."""
+    """Time every snapshot of a strategy's epoch on this machine, for REAL's Figure 27.
+
+    A record each: `form` ('full' or 'map'), `nodes` and `edges` as eq. 16 reads them, `ms` (median).
+    """
     of = dict(point.settings)
     sequence = GrowthGraph.rmat(of["nodes"], of["edges"], of["length"], of["churn"], of["seed"]).sequence()
     model, hyper = model_shape("wd-gcn", of["width"], of["width"]), Hyper(stride=4)
@@ -119,7 +133,10 @@ def _snapshots(schedule: Schedule, ns: Floats) -> pd.DataFrame:
 
 
 def predict(fitted: pd.DataFrame, asked: pd.DataFrame) -> Floats:
-    """Return eq. 16's times, for each form apart, least squares on relative error."""
+    """Fit REAL's eq. 16 to snapshot times and return its predictions in ms, for Figure 27.
+
+    Least squares on relative error, 'full' and 'map' apart. NaN for a form that was not fitted. fitted, asked: rows as `snapshot_times`.
+    """
     found = np.full(len(asked), np.nan)
     for form, part in fitted.groupby("form"):
         model = LinearRegression().fit(part[["nodes", "edges"]], part["ms"], sample_weight=1 / part["ms"] ** 2)
@@ -130,7 +147,7 @@ def predict(fitted: pd.DataFrame, asked: pd.DataFrame) -> Floats:
 
 
 def predicted_times(fitted: Points, held: Points) -> list[dict[Hashable, Any]]:
-    """Return the snapshots of `held` with what eq. 16 says of them and its relative error."""
+    """Return the snapshots of `held` with eq. 16's prediction, fitted to `fitted`, and its relative error, for REAL's Figure 27."""
     known, asked = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, held))
     asked["predicted"] = predict(known, asked)
     lines: list[dict[Hashable, Any]] = asked.assign(error=(asked["predicted"] / asked["ms"] - 1).abs()).to_dict("records")
@@ -138,7 +155,7 @@ def predicted_times(fitted: Points, held: Points) -> list[dict[Hashable, Any]]:
 
 
 def random_graph(nodes: int, degree: float, seed: int) -> CSR:
-    """Return uniform random in-edges, `degree` a node on average."""
+    """Return a CSR of uniformly random in-edges, `degree` a node on average."""
     edges = max(int(nodes * degree), 1)
     generator = torch.Generator().manual_seed(seed)
     counts = torch.bincount(torch.randint(nodes, (edges,), generator=generator), minlength=nodes)
@@ -148,7 +165,11 @@ def random_graph(nodes: int, degree: float, seed: int) -> CSR:
 
 
 def aggregation_times(point: StudyPoint) -> dict[str, Any]:
-    """Return one row a timing: descriptors as in a schedule, and ns; degrees in random order in every repeat, after one to warm up."""
+    """Time GraphConv's aggregation on random graphs, on one thread, for REAL's Figure 17.
+
+    A row a repeat and degree: columns of a cost sample, and CPU time in `ns`. Degrees come in random order in every repeat, after a
+    warm-up. Settings: nodes, width, degrees, most (edges), repeats.
+    """
     nodes, width, rows, threads = point.setting("nodes"), point.setting("width"), [], torch.get_num_threads()
     torch.set_num_threads(1)
     set_threads(1)
@@ -171,24 +192,24 @@ def aggregation_times(point: StudyPoint) -> dict[str, Any]:
 
 
 def timings(points: Points) -> pd.DataFrame:
-    """Return all rows that `aggregation_times` gave."""
+    """Return the rows of all points of `aggregation_times` as one table, for REAL's Figure 17."""
     return pd.DataFrame([line for one in points for line in one.times])
 
 
 def median_times(points: Points) -> list[dict[Hashable, Any]]:
-    """Return medians and quartiles by nodes and degree, ms."""
+    """Return median and quartiles of aggregation times in ms, by nodes and degree, for REAL's Figure 17."""
     quantiles = {name: ("ns", lambda ns, q=q: float(np.quantile(ns, q)) / 1e6) for name, q in (("ms", 0.5), ("low", 0.25), ("high", 0.75))}
     lines: list[dict[Hashable, Any]] = timings(points).groupby(["nodes", "degree"], as_index=False).agg(**quantiles).to_dict("records")
     return lines
 
 
 def fitted_forms(points: Points) -> Fit:
-    """Return the form that fits best, with the held-out errors of the others."""
+    """Fit cost curves to aggregation times and return the best form, with the others' held-out errors, for REAL's Figure 17."""
     return fit(timings(points), this_device(), {}).fits[0]
 
 
 def fitted_curves(points: Points, fitted: Fit) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the fitted form by nodes: degrees, ms."""
+    """Return the fitted curve for drawings of REAL's Figure 17: 'N nodes' -> (degrees, ms)."""
     curves = {}
     for nodes, part in timings(points).drop_duplicates(["nodes", "degree"]).sort_values("degree").groupby("nodes"):
         columns = {name: part[name].to_numpy(np.float64) for name in DESCRIBED}

@@ -23,7 +23,10 @@ from chronoscale.strategies.workload import Workload
 
 @cache
 def workload_of(keys: str) -> Workload:
-    """Return the workload of an experiment's keys, JSON. Raises UserError as `chronoscale simulate` does."""
+    """Return the workload of an experiment for a study's points, planned once a process.
+
+    keys: those of an experiment file, as JSON. Raises UserError as `chronoscale simulate`.
+    """
     experiment = experiment_of(keys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
@@ -32,15 +35,18 @@ def workload_of(keys: str) -> Workload:
 
 @cache
 def experiment_of(keys: str) -> Experiment:
-    """Return the experiment of these keys, JSON. Raises UserError for a wrong one."""
+    """Return the checked experiment of a study's point. keys: those of an experiment file, as JSON. Raises UserError for a wrong one."""
     return check(json.loads(keys), "the study's experiment")
 
 
 class ExperimentTestbed:
-    """Keys of a point: its `experiment`, in which its data set, model, cluster and settings with a dot (`training.batch_size`) are put."""
+    """Testbed of points that are experiments: their axis `experiment` holds an experiment file's keys.
+
+    The point's data set, model, cluster and settings with a dot (`training.batch_size`) replace these.
+    """
 
     def keys(self, point: StudyPoint) -> str:
-        """Return them as JSON."""
+        """Return the experiment file's keys of a point, with what the point replaces, as JSON."""
         keys: dict[str, Any] = json.loads(point.setting("experiment"))
         for name in ("dataset", "cluster"):
             if given := getattr(point, name):

@@ -23,11 +23,14 @@ BUS = 31.5e9  # B/s of PCIe 4.0 x16, clusters/a100.yaml
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is assumed. sample: neighbours that are found a second. gather: bytes of scattered rows that the host copies a second, features
-    and memory alike. distinct: ids a second. bus: B/s. launch_s: of a kernel. efficiency: share of a datasheet's peak. operators: how many
-    times as long layers take without thread-efficient operators; bound: how many times as fast bound threads sample; 1: no difference.
-    beforehand: whether an epoch has in it the sampling of all its batches before the first, of what caches what later batches ask for.
-    near: how many times as fast rows of node memory are copied where all of it fits the CPU's last cache (`L3`)."""
+    """Assumed speeds of a one-GPU server, by which FAST's studies are simulated.
+
+    sample: neighbours found/s. gather: B/s of scattered rows that the host copies, features and memory alike. distinct: ids/s looked
+    through for repetitions. bus: B/s. launch_s: of a kernel. efficiency: share of a datasheet's peak. operators: how many times as long
+    layers take without thread-efficient operators. bound: how many times as fast bound threads sample. beforehand: whether an epoch
+    includes sampling all its batches before the first, for caches that look ahead. near: how many times as fast node memory is copied where
+    it all fits the CPU's last cache (`L3`).
+    """
 
     sample: float = 1e9
     gather: float = 1e9
@@ -42,7 +45,7 @@ class Rates:
 
     @property
     def cluster(self) -> Cluster:
-        """The preset with this bus, as copies reach it, and this launch."""
+        """Return the A100 preset with this bus and this launch time."""
         found = presets.cluster("a100")
         link = replace(found.device.h2d, bandwidth=self.bus)
         return replace(found, device=replace(found.device, h2d=link, copied=1.0, launch_s=self.launch_s))
@@ -50,10 +53,10 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ServerCosts:
-    """A datasheet's roofline on the device; on the host the rates of a study. Every figure is `specified`.
+    """Cost model of FAST's studies: a datasheet's roofline on the device, a study's rates on the host; all `specified`.
 
-    A row of the host takes rows over a rate: SAMPLE its filled slots (`edges`) and, where rows are sent once a batch, its ids (`rows` and
-    `edges`) to tell apart; GATHER, MEMORY_READ and MEMORY_WRITE their bytes. efficient: whether layers have thread-efficient operators.
+    On the host SAMPLE takes its filled slots (`edges`) over a rate, and where rows are sent once a batch, its ids; GATHER, MEMORY_READ and
+    MEMORY_WRITE their bytes. efficient: whether layers have thread-efficient operators.
     """
 
     rates: Rates
@@ -65,11 +68,11 @@ class ServerCosts:
 
     @property
     def launch_ns(self) -> int:
-        """As in `CostModel`."""
+        """Return nanoseconds of a kernel's launch, as `CostModel`."""
         return round(self.rates.launch_s * 1e9)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """As in `CostModel`."""
+        """Return nanoseconds of tasks of one operation, and their source, as `CostModel`. rows: of the schedule."""
         op, lane = Op(schedule.op[rows[0]]), schedule.lane[rows]
         seconds, source = self._device(schedule, rows)
         if (lane == Lane.HOST).all():
@@ -82,7 +85,7 @@ class ServerCosts:
         return np.rint(seconds * 1e9).astype(np.int64), source
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """As in `CostModel`."""
+        """Return shares of the device that tasks occupy, as `CostModel`. rows: of the schedule; ns: their durations."""
         return occupied_shares(self.rates.cluster.device, schedule, rows, ns)
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:

@@ -34,8 +34,10 @@ from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Work
 
 
 def stand_in(dataset: str, most: int = 0) -> SessionStream:
-    """Return the generator of what stands for a data set, shortened to `most` events, 0: whole; nothing whose nodes come and go over all
-    of it is shortened."""
+    """Return the generator of a data set's stand-in for FAST's studies, shortened to `most` events, 0: whole.
+
+    A stand-in whose nodes come and go over all of it is never shortened.
+    """
     made = catalogue.load_generator(f"{dataset}_like")
     assert isinstance(made, SessionStream)
     return made.shortened(most) if most and len(made) > most and not made.items else made
@@ -43,16 +45,16 @@ def stand_in(dataset: str, most: int = 0) -> SessionStream:
 
 @lru_cache(maxsize=4)
 def prepared(dataset: str, most: int) -> PreparedStream:
-    """Return a stand-in's events, without features, split by time."""
+    """Return a FAST stand-in's events, without features, split by time; kept for the process. most: events at most, 0: all."""
     return PreparedStream.of(stand_in(dataset, most).stream(), Protocol())
 
 
 class HostStreams(BaseModel):
-    """What workloads have in common: widths, layers, and of models with windows how many, of how many batches of events on average.
+    """Testbed of FAST's studies: epochs on one GPU, features in host memory; its fields are what all workloads share.
 
-    Settings of a point: `most` events of a stand-in; `batches` that are planned, and `presample`d; `cached`: share of the features on the
-    device; `ahead`: batches fetched ahead in place of the strategy's own; `once`: whether rows cross the bus once a batch, whatever the
-    strategy does; `rates`, as `Rates` has them.
+    windows: number of windows by model; window_batches: batches of events each, on average. Settings of a point: `most` events of a
+    stand-in; `batches` planned, and `presample`d; `cached`: share of the features on the device; `ahead`: batches fetched ahead instead of
+    the strategy's own; `once`: whether rows cross the bus once a batch, whatever the strategy does; `rates`: those of `Rates`, as JSON.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,23 +68,23 @@ class HostStreams(BaseModel):
     window_batches: int
 
     def counts(self, dataset: str) -> dict[str, int]:
-        """Return Table 3's nodes, edges, node_width, edge_width."""
+        """Return nodes, edges, node_width and edge_width that the paper's Table 3 prints of a data set."""
         return printed_counts(self.paper, 3, dataset)
 
     def choice(self, model: str, hidden: int = 0) -> ModelChoice:
-        """Return a model, of another width where one is given."""
+        """Return the model to train. model: its name. hidden: width, 0: the testbed's."""
         width = hidden or self.hidden
         return ModelChoice(model, width, self.layers, width, heads=self.heads, time=self.time)
 
     def steps(self, dataset: str) -> int:
-        """Return the batches of the paper's epoch."""
+        """Return how many batches the paper's training epoch has on a data set."""
         return -(-round(self.counts(dataset)["edges"] * Protocol().train) // BATCH)
 
     def cluster(self, point: StudyPoint) -> Cluster:
         return rates_of(point).cluster
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return Table 3's widths, and batches evenly over the stand-in's training events."""
+        """Return a point's workload: Table 3's widths, batches spread evenly over the stand-in's training events."""
         of, data = dict(point.settings), prepared(point.dataset, point.setting("most"))
         batches, windows, cached = of["batches"], self.windows.get(point.model, 1), of.get("cached", 0.0)
         span = float(np.asarray(data.whole.stream.t[data.training_events - 1]) - np.asarray(data.whole.stream.t[0]))
@@ -109,24 +111,24 @@ class HostStreams(BaseModel):
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
 
     def check(self, replayed: Replayed) -> None:
-        """A cache has what room a device leaves it."""
+        """Accept every replay: a cache takes what room a device leaves it."""
 
 
 def testbed(paper: str, **assumed: Any) -> HostStreams:
-    """Return the testbed of a paper."""
+    """Return FAST's testbed. paper: its key. assumed: fields of `HostStreams`, from the paper's file of studies."""
     return HostStreams(paper=paper, **assumed)
 
 
 def rates_of(point: StudyPoint) -> Rates:
-    """Return the rates that a point is replayed with."""
+    """Return the host rates that a FAST point is simulated with: its setting `rates`, JSON; else the defaults."""
     return Rates(**json.loads(point.setting("rates", "{}")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """`PreparedStream.work`; where what is cached changes from batch to batch, of `batches` consecutive ones from the middle of training.
+    """Batch counts of a stand-in for the planner, as `PreparedStream.work`, but of `batches` consecutive ones for changing caches.
 
-    Three times as many are counted, of which the first third fills the cache and the last gives it something to keep.
+    These are from the middle of training; as many before fill the cache, and as many after give it something to keep.
     """
 
     data: PreparedStream

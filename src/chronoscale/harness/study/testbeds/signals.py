@@ -32,10 +32,10 @@ def _workload(dataset: str, model: str, hidden: int, layers: int, heads: int, ba
 
 
 class SignalTestbed(BaseModel):
-    """What a paper's workloads have in common: width, attention heads, windows a batch, and the share of peak that kernels reach.
+    """Testbed of PGT-I's studies: epochs on windows of sensor readings, from printed counts.
 
-    Settings of a point: these, and instead of its cluster's figures `bandwidth` (B/s) and `latency_s` of the engine, `launch_s` of a
-    kernel's start; None for the cluster's.
+    hidden: width. batch: windows. efficiency: share of a datasheet's peak that kernels reach. Settings of a point replace these, and the
+    cluster's figures: `bandwidth` (B/s) and `latency_s` of its data engine, `launch_s` of a kernel's start; None: the cluster's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,5 +68,5 @@ class SignalTestbed(BaseModel):
 
 
 def testbed(paper: str, **assumed: float) -> SignalTestbed:
-    """Return the testbed of a paper."""
+    """Return PGT-I's testbed. assumed: fields of `SignalTestbed`, from the paper's file of studies."""
     return SignalTestbed.model_validate(assumed)

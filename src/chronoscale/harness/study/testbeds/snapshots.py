@@ -35,34 +35,37 @@ from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 @cache
 def statistics(dataset: str) -> SnapshotStatistics:
-    """Return counts of the stand-in for a data set, at its published size."""
+    """Return snapshot counts of a data set's stand-in, scaled to the published size, for REAL's and FlareDTDG's studies."""
     return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like")).scaled(factor(dataset))
 
 
 @cache
 def factor(dataset: str) -> int:
-    """Return how many times larger the data set is than its stand-in."""
+    """Return how many times larger a data set is than its stand-in; 1 where none is stated."""
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     return stands_for.factor if stands_for else 1
 
 
 @cache
 def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
-    """Return the stand-in's own snapshots; of them the first `share`."""
+    """Return the snapshots of a data set's stand-in, not scaled. share: of the snapshots, the first ones."""
     found = catalogue.load(f"{dataset}_like")
     assert isinstance(found, SnapshotSequence)
     return found if share == 1 else found.head(int(share * len(found)))
 
 
 def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
-    """Return the counts of the first `share` of the snapshots."""
+    """Return the counts of the first `share` (0 to 1) of the snapshots."""
     count = int(share * len(stats))
     return replace(stats, **{name: getattr(stats, name)[:count] for name in COLUMNS})
 
 
 @cache
 def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
-    """Return METIS's cut of the stand-in's snapshots, counts at the published size."""
+    """Partition a data set's stand-in by METIS and return its counts at the published size.
+
+    parts: ranks. share: of the snapshots, the first ones.
+    """
     snapshots = sequence(dataset, share)
     rows, edges, halo, sent = (
         column * factor(dataset) for column in VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
@@ -71,20 +74,26 @@ def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
 
 
 def input_width(dataset: str, paper: str) -> int:
-    """Return the features of a node that a paper prints; of a stand-in's variant those of the data set that it stands for."""
+    """Return the features a node that a paper prints of a data set, or of what a variant stands for; 1 where it prints none."""
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     return int(catalogue.entry(stands_for.dataset if stands_for else dataset).as_published(paper).node_features or 1)
 
 
 @cache
 def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
-    """Return a preset with as many machines as `gpus` need. copies: whether host to device transfers take time."""
+    """Return a cluster preset with as many machines as `gpus` need.
+
+    name: of the preset. copies: False: host to device copies take no time.
+    """
     found = presets.scaled(presets.cluster(name), gpus)
     return found if copies else replace(found, device=replace(found.device, h2d=Link(math.inf, 0.0)))
 
 
 class Solved(RealL):
-    """REAL-L whose solver runs whatever the certified bound proves; what it warns of, its note says, too."""
+    """REAL-L with its solver always run, whatever its certified bound proves, for REAL's studies.
+
+    The schedule's note repeats its warnings.
+    """
 
     def __init__(self) -> None:
         super().__init__(always=True)
@@ -99,7 +108,10 @@ PLANNERS: Mapping[str, Any] = {"solved": Solved}
 
 
 class Windows(BaseModel):
-    """Windows of FlareDTDG: `full` whole snapshots, `decayed` ones that lose chunks by `alpha`; whole: strategies whose window is all."""
+    """FlareDTDG's window of snapshots: `full` whole ones, then `decayed` ones that lose chunks by `alpha`.
+
+    chunks: of a snapshot. whole: strategies whose window is all snapshots.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -111,18 +123,18 @@ class Windows(BaseModel):
 
     @property
     def decay(self) -> Decay:
-        """How a window keeps chunks."""
+        """Return how a window keeps chunks of older snapshots."""
         return Decay(self.full, self.decayed, self.alpha)
 
     @property
     def kept(self) -> float:
-        """Whole snapshots that a window keeps, its parts added up."""
+        """Return how many whole snapshots a window keeps, its chunks added up."""
         return float(self.decay.kept_chunks(self.chunks).sum()) / self.chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
-    """Chunks as counted, of which none reads another rank's rows."""
+    """Chunk counts as if no rank read another's rows: the uncut case of FlareDTDG's Table 5."""
 
     counted: ExactChunking
     origin: ClassVar[str] = "METIS, nothing cut"
@@ -138,17 +150,20 @@ class Apart:
 
 @cache
 def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
-    """Return METIS's chunks of the stand-in, counts at the published size."""
+    """Cut a data set's stand-in into chunks by METIS and return their counts at the published size.
+
+    share: of the snapshots, the first ones. chunks: how many.
+    """
     snapshots = sequence(dataset, share)
     return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset))
 
 
 class SnapshotTestbed(BaseModel):
-    """What a paper's workloads have in common. hidden: one width, or one a data set. trains: share of the snapshots, the first ones.
-    models: ours of the paper's names. degrees: features of data sets whose task is to predict as many; others have `classes`.
+    """Testbed of REAL's and FlareDTDG's studies: generated stand-ins of their snapshots at published size.
 
-    Settings of a point: `copies`, as `machines` has it; `planner`, a name of `PLANNERS` in the strategy's place; `cut`: whether ranks read
-    rows of others.
+    hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
+    features of data sets whose task is to predict as many; others have `classes`. Settings of a point: `copies`, as in `machines`;
+    `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads another's rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -192,5 +207,8 @@ class SnapshotTestbed(BaseModel):
 
 
 def testbed(paper: str, **assumed: Any) -> SnapshotTestbed:
-    """Return the testbed of a paper."""
+    """Return the testbed of a paper on snapshots.
+
+    paper: its key. assumed: fields of `SnapshotTestbed`, from the paper's file of studies.
+    """
     return SnapshotTestbed(paper=paper, **assumed)

@@ -33,22 +33,26 @@ SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyp
 
 
 def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
-    """Return what ranks share, as far as it is set; else the defaults."""
+    """Return how MemShare's ranks share node memory: settings `policy`, `shared`, `theta` and `alpha`, else the defaults."""
     return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
 
 
 def printed_counts(paper: str, table: int, dataset: str) -> dict[str, int]:
-    """Return the nodes, edges, node_width and edge_width that a paper's table prints of a data set."""
+    """Return nodes, edges, node_width and edge_width that a paper's table prints of a data set, for stand-ins.
+
+    paper: its key. table: its number.
+    """
     line = next(line for line in published(paper).tables[table].rows if line["dataset"] == dataset)
     return {what: int(float(line[what])) for what in ("nodes", "edges", "node_width", "edge_width")}
 
 
 class SpreadStreams(BaseModel):
-    """What workloads have in common: widths, `fanout` a data set, what shares of the events train and test; and of the stand-ins: Zipf's
-    exponent, distinct (src, dst) a data set, and how many times fewer events a node some have.
+    """Testbed of MemShare's studies: optimiser steps on generated event streams with hot nodes, on several machines.
 
-    Settings of a point: `divisor` of the stand-in, `batch`: events a GPU and step, `least`: steps that are planned; `tests`: inference in
-    place of training; `pipelined`: whether a strategy that overlaps may; and those of `SHARING`.
+    mails: of a node's mailbox. trains, tests: shares of the events. fanout: by data set. skew: Zipf's exponent. pairs: distinct (src, dst)
+    by data set. apart: how many times fewer events a node some stand-ins have. Settings of a point: `divisor` of the stand-in; `batch`:
+    events a GPU and step; `least`: steps planned; `tests`: inference instead of training; `pipelined`: False: a strategy that overlaps does
+    not; and `sharing_of`'s.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,18 +70,21 @@ class SpreadStreams(BaseModel):
     apart: Mapping[str, int]
 
     def counts(self, name: str) -> dict[str, int]:
-        """Return Table 2's nodes, edges, node_width, edge_width."""
+        """Return nodes, edges, node_width and edge_width that the paper's Table 2 prints of a data set."""
         return printed_counts(self.paper, 2, name)
 
     def generator(self, name: str, divisor: int) -> RandomStream:
-        """Return a stand-in's, with nodes, events and pairs of the data set divided alike; events of some by `apart` more."""
+        """Return the generator of a data set's stand-in: nodes, events and pairs divided alike, events by `apart` more.
+
+        name: of the data set.
+        """
         printed, apart = self.counts(name), self.apart.get(name, 1)
         nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
         pairs = min(max(self.pairs[name] // divisor, nodes), nodes * (nodes - 1) // 2, events)
         return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=name)
 
     def steps(self, point: StudyPoint) -> int:
-        """Return the steps of the paper's epoch, or of its test, which DistTGL makes on one GPU (§5.3)."""
+        """Return the optimiser steps of the paper's epoch, or of its test, which DistTGL runs on one GPU (§5.3)."""
         tests = point.setting("tests", False)
         ranks = 1 if tests and point.strategy == "disttgl" else point.gpus
         batch: int = point.setting("batch")
@@ -87,7 +94,10 @@ class SpreadStreams(BaseModel):
         return presets.scaled(presets.cluster(point.cluster), point.gpus)
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return Table 2's widths, and batches evenly over the stand-in's training events; of a test, over those that validate, as many."""
+        """Return a point's workload: Table 2's widths, batches spread evenly over the stand-in's training events.
+
+        Of a test: as many, of the validation events.
+        """
         data, batch, wanted = prepared(self, point.dataset, point.setting("divisor")), point.setting("batch"), point.setting("least")
         tests = point.setting("tests", False)
         of, ranks = (
@@ -112,11 +122,11 @@ class SpreadStreams(BaseModel):
         return DatasheetCosts(cluster.device)
 
     def check(self, replayed: Replayed) -> None:
-        """Memory is in the hosts'."""
+        """Accept every replay: node memory lies in the hosts'."""
 
 
 def testbed(paper: str, **assumed: Any) -> SpreadStreams:
-    """Return the testbed of a paper."""
+    """Return MemShare's testbed. paper: its key. assumed: fields of `SpreadStreams`, from the paper's file of studies."""
     return SpreadStreams(paper=paper, **assumed)
 
 
@@ -125,7 +135,10 @@ _PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
 
 
 def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
-    """Return a stand-in, without features; generated once a process."""
+    """Return a stand-in's events without features, generated once a process.
+
+    name: of the data set. divisor: how many times smaller than printed.
+    """
     place = (bed.paper, name, divisor)
     if place not in _MADE:
         _MADE[place] = EventStream.from_blocks(list(bed.generator(name, divisor)))
@@ -133,7 +146,10 @@ def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
 
 
 def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
-    """Return a stand-in, split by time."""
+    """Return a stand-in's events split by time, made once a process.
+
+    name: of the data set. divisor: how many times smaller than printed.
+    """
     place = (bed.paper, name, divisor)
     if place not in _PREPARED:
         _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
@@ -141,8 +157,11 @@ def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
 
 
 def spread_step(one: Replayed) -> dict[str, Any]:
-    """Return seconds from step to step, and of all of the paper's steps; those that a rank spends in each stage a step (lanes overlap);
-    bytes a step that a rank fetches, brings back, and says of shared nodes; means of ranks."""
+    """Return the seconds and bytes of an optimiser step, a metric of MemShare's studies; means of ranks.
+
+    `step_s`: from step to step; `epoch_s`: of all of the paper's steps; `stages`: seconds by stage (lanes overlap); bytes `fetched` from
+    other ranks, `returned` to them, and `spoken` of shared nodes.
+    """
     schedule, trace, tests = one.schedule, one.trace, one.point.setting("tests", False)
     counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests
     last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & counted

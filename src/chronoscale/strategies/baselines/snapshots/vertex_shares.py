@@ -52,8 +52,10 @@ def split_counts(total: Ints, weight: Floats) -> Ints:
 
 
 def expected_distinct(pool: Ints, draws: Ints) -> Ints:
-    """Return how many distinct rows `draws` uniform draws out of `pool` meet in expectation, rounded down: M (1 - (1 - 1/M)^k)
-    (occupancy)."""
+    """Estimate how many distinct vertices `draws` uniform draws from `pool` meet, for remote rows in DGC's and DynaHB's plans.
+
+    Int64 arrays of one shape; rounded down: M (1 - (1 - 1/M)^k) (occupancy), at most `pool` and `draws`.
+    """
     m = np.maximum(pool, 2).astype(np.float64)
     expected = m * -np.expm1(draws * np.log1p(-1 / m))
     return np.minimum(np.floor(expected).astype(np.int64), np.minimum(pool, draws))

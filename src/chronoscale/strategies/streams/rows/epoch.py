@@ -46,9 +46,10 @@ class PhaseEnds:
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding, ahead: int) -> Schedule:
-    """Plan one epoch: every training batch once, in order, then every validation batch.
+    """Plan one epoch on an event stream: every training batch once, in order, then every validation batch.
 
-    ahead: batches that are sampled, gathered and sent while one trains. Raises UserError for 0 ranks, and for a model that was not counted.
+    name: of a strategy. feeding: how batches are sampled, cached and sent. ahead: batches prepared while one trains. Raises UserError for 0
+    ranks, and for a model that was not counted.
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")

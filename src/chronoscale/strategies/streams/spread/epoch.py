@@ -29,9 +29,10 @@ from chronoscale.strategies.workload import Workload
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedule:
-    """Plan one epoch: every training batch once, in order, then every validation batch.
+    """Plan one epoch on an event stream partitioned over ranks: every training batch once, in order, then every validation batch.
 
-    Raises UserError for 0 ranks, a model without memory or one that was not counted, and a stream that cannot be partitioned.
+    name: of a strategy. sharing: how ranks sample and share node memory. Raises UserError for 0 ranks, a model without memory or one that
+    was not counted, and a stream that cannot be partitioned.
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
