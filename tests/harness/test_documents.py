@@ -73,7 +73,7 @@ def test_sentences_wait_for_all_studies(tmp_path, template):
     stored(tmp_path / "real", "figure-8", row("a", None, [1.0], ""))
     template.write_text("Sentence: {ours('table-3', 'bytes'):.0f}.")
     page = document("real", tmp_path)
-    assert "Not run: table-3." in page and "Sentence" not in page and "## Figure 8" in page
+    assert "Not run in full: table-3." in page and "Sentence" not in page and "## Figure 8" in page
 
 
 def test_results_that_are_none_are_refused(tmp_path):
@@ -84,6 +84,15 @@ def test_results_that_are_none_are_refused(tmp_path):
         (tmp_path / "real" / "figure-8.json").write_text(text)
         with pytest.raises(UserError, match="not a study's result"):
             document("real", tmp_path)
+
+
+def test_single_numbers_stand_beside_ranges(tmp_path, template) -> None:
+    stored(tmp_path / "real", "figure-8", beside("single", 8.0, 4.0, ""), row("range", None, [1.0, 3.0], ""))
+    stored(tmp_path / "real", "table-3", beside("bytes", 8.0, 4.0, ""))
+    template.write_text("{ours('figure-8', 'single'):.0f} of {printed('figure-8', 'single'):.0f}; {ours_all('figure-8')}")
+    page = document("real", tmp_path)
+    assert "4 of 8; [4.0, 2.0]" in page
+    assert "| single | 8.00 | 4.00 | 0.500 |" in page and "| range | – | 1.00 to 3.00 (mean 2.00) |" in page
 
 
 def test_a_stored_result_is_read_as_it_was(tmp_path):

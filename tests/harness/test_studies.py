@@ -64,6 +64,16 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
         ("one.epoch_s]", "open('x')]", "NameError: name 'open' is not defined"),
         ("gpus: 1}", "gpus: =1 +}", "'1 +': not an expression"),
         ("strategy: sequential", "strategy: seqential", "did you mean 'sequential'"),
+        ('ours: "[one.epoch_s]"', "ours: \"'a'\"", "rows[0]: ValueError: could not convert string to float"),
+        ("{one: main}", "{one: '5'}", "rows[0]: TypeError: 'int' object is not iterable"),
+        ('ours: "[one.epoch_s]"', "ours: one.epoch_s\n    printed: 0", "rows[0]: ZeroDivisionError"),
+        ("notes:", "notes:\n  - =nosuch", "notes[0]: KeyError: 'nosuch'"),
+        ("one.epoch_s]", "main.gi_frame]", ".gi_frame is not for a study"),
+        (
+            "dataset: events_small",
+            "costs: fitted, dataset: events_small",
+            "'costs' is not read there; points are replayed on",
+        ),
     ],
 )
 def test_mistakes_are_one_line(own, find, put, said, tmp_path, monkeypatch, capsys) -> None:
@@ -82,6 +92,22 @@ def test_points_that_do_not_run_are_said(own, tmp_path, monkeypatch, capsys) -> 
     own.write_text(OWN.replace("strategy: sequential", "strategy: [sequential, psg]"))
     assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 0
     assert "1 of 2 points: refused: " in json.loads((tmp_path / "out" / "batches.json").read_text())["notes"][1]
+
+
+def test_a_paper_s_own_file_is_run_as_that_study(tmp_path, monkeypatch, capsys) -> None:
+    path = ROOT / "src" / "chronoscale" / "studies" / "pgt-i" / "table-1.yaml"
+    assert ended(monkeypatch, path, "--quick", "--out", tmp_path) == 0
+    assert (tmp_path / "pgt-i" / "table-1.json").is_file() and (tmp_path / "pgt-i" / "table-1.md").is_file()
+    capsys.readouterr()
+    own = tmp_path / "table-1.yaml"  # of no paper's folder: anybody's
+    own.write_text(OWN.partition("\n")[2].replace("title: ", "# "))
+    assert ended(monkeypatch, own, "--quick", "--out", tmp_path) == 0
+
+
+def test_a_quick_result_replaces_no_full_one(own, tmp_path, monkeypatch, capsys) -> None:
+    for options, code in (((), 0), (("--quick",), 2), ((), 0)):
+        assert ended(monkeypatch, own, *options, "--out", tmp_path) == code
+    assert "holds the result of the whole study" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_page_shows_the_example() -> None:

@@ -12,6 +12,7 @@ from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.reproduce.registry import FILE, Study, of_file
 from chronoscale.harness.study.study_file import StudyFile, load
 from chronoscale.interruption import at_once
+from chronoscale.reports.published import PAPERS
 
 
 def study(
@@ -25,6 +26,8 @@ def study(
     device, versions, commit and minutes."""
     own = load(file)
     named = _named(file, own)
+    if named:
+        own = named.file
     with at_once():
         from chronoscale.harness.reproduce import pages  # noqa: PLC0415 (a command's door)
         from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
@@ -43,5 +46,5 @@ def study(
 def _named(file: Path, own: StudyFile) -> Study | None:
     """The figure or table of a paper that the file is of, by its name and its `paper`."""
     paper = own.paper or file.absolute().parent.name
-    is_one = FILE.fullmatch(file.name) is not None and not own.title
+    is_one = FILE.fullmatch(file.name) is not None and not own.title and paper in PAPERS
     return of_file(paper, file.name, own) if is_one else None

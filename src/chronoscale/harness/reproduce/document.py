@@ -32,9 +32,9 @@ def document(paper: str, results: Path) -> str:
         raise UserError(f"{results / paper}: no result of a study; `chronoscale reproduce {paper} --all --out {results}` makes them")
     template = folder(paper) / "page.md"
     names = {"name": published(paper).name, "paper": paper, "results": results.name}
-    missing = [one.file_name for one in studies if one.file_name not in found]
+    missing = [one.file_name for one in studies if one.file_name not in found or found[one.file_name].quick]
     if missing:
-        prose = f"Not run: {', '.join(missing)}. What the page says of all studies is left out until they are there."
+        prose = f"Not run in full: {', '.join(missing)}. What the page says of all studies is left out until they are there."
     else:
         prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(found)}) if template.is_file() else ""
     parts = [HEAD.format(**names), prose]
@@ -75,10 +75,10 @@ def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., obj
 
     def number(name: str, study: str, what: str, end: str = "mean") -> float:
         one = row(study, what)
-        return float(str(one.get(f"{name}_{end}", one.get(name))))
+        return _value(one, name, end)
 
     def numbers(name: str, study: str, words: str = "", end: str = "mean") -> list[float]:
-        several = (float(str(one.get(f"{name}_{end}", one.get(name)))) for one in rows(study, words))
+        several = (_value(one, name, end) for one in rows(study, words))
         return [value for value in several if value == value]
 
     def cell(study: str, what: str, column: str = "ours") -> str:
@@ -91,3 +91,9 @@ def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., obj
     single = {key: partial(number, name) for key, name in by_name.items()}
     several = {f"{key}_all": partial(numbers, name) for key, name in by_name.items()}
     return {**single, **several, "row": row, "rows": rows, "cell": cell}
+
+
+def _value(row: Mapping[str, object], name: str, end: str) -> float:
+    """One end of a row's range, or its single number where it has no range; NaN for neither."""
+    values = (float(str(row.get(key, "nan"))) for key in (f"{name}_{end}", name))
+    return next((value for value in values if value == value), float("nan"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -37,11 +39,16 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a study's rows with each range in words, such as '1.2 to 3.4 (mean 2)'; rows without ranges unchanged."""
     if "published_low" not in rows:
         return rows
-    ends = ("low", "mean", "high")
+
+    def shown(row: Mapping[Hashable, Any], whose: str) -> str:
+        ends = [float(row[f"{whose}_{end}"]) for end in ("low", "mean", "high")]
+        single = float(row.get(whose, float("nan")))  # of a row of single numbers
+        return _between(single, single, single) if single == single else _between(*ends)
+
     return pd.DataFrame(
         {
             "what": rows["what"],
-            **{w: [_between(*(float(r[f"{w}_{end}"]) for end in ends)) for r in rows.to_dict("records")] for w in ("published", "ours")},
+            **{whose: [shown(row, whose) for row in rows.to_dict("records")] for whose in ("published", "ours")},
             "ratio": [MISSING if value != value else number(value, 3) for value in rows["ratio"]],
             "why they differ": rows["why"],
         }

@@ -23,6 +23,7 @@ ALLOWED = (
     ast.comprehension, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.FormattedValue, ast.operator, ast.unaryop, ast.boolop,
     ast.cmpop,
 )  # fmt: skip
+HIDDEN = ("_", "to_", "gi_", "cr_", "ag_", "f_", "tb_", "co_")  # attributes that begin so: private, files, frames and code
 FORBIDDEN = frozenset({"format", "format_map", "tofile", "dump", "dumps", "eval", "query", "pipe"})  # they reach further than their value
 
 
@@ -80,7 +81,7 @@ def _code(text: str) -> CodeType:
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED):
             raise UserError(f"'{text}': {type(node).__name__} is not for a study")
-        if isinstance(node, ast.Attribute) and (node.attr.startswith(("_", "to_")) or node.attr in FORBIDDEN):
+        if isinstance(node, ast.Attribute) and (node.attr.startswith(HIDDEN) or node.attr in FORBIDDEN):
             raise UserError(f"'{text}': .{node.attr} is not for a study")
     return compile(tree, "<study>", "eval")
 

@@ -45,6 +45,9 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
 
     from chronoscale.real_exec.measurement.environment import fingerprint  # noqa: PLC0415 (imports torch)
 
+    path = folder / f"{name}.json"
+    if quick and path.is_file() and not load_result(path).quick:
+        raise UserError(f"{path}: holds the result of the whole study, which a quick one would replace; give another --out")
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     findings = run()
@@ -57,7 +60,7 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
     made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "quick": quick}
     rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
     text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
-    write_text(folder / f"{name}.json", json.dumps(text, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(text, indent=1, ensure_ascii=False) + "\n")
     return findings
 
 

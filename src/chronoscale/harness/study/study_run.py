@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,15 @@ def run(
     names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, kept)
     for key, text in study.values.items():
         names[key] = value(text, names)
-    rows = [line for entry in study.rows for line in _lines(entry, names)]
+    rows: list[dict[str, Any]] = []
+    for i, entry in enumerate(study.rows):
+        with _place(f"rows[{i}]"):
+            rows += _lines(entry, names)
     names["rows"] = rows
-    tables = {key: _table(table, names) for key, table in study.tables.items()}
+    tables = {}
+    for key, table in study.tables.items():
+        with _place(f"tables.{key}"):
+            tables[key] = _table(table, names)
     title = study.title or (printed.title if printed else name)
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
@@ -61,6 +68,17 @@ def run(
     if printed is None:  # a paper's own studies say in their rows what was refused
         notes += _refusals([record for points in names.values() if isinstance(points, Points) for record in points])
     return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes)
+
+
+@contextmanager
+def _place(where: str) -> Iterator[None]:
+    """Turn what a study file has wrong into a UserError that begins with its key."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _grids(
@@ -114,14 +132,15 @@ def _table(table: Table, names: Names) -> pd.DataFrame:
 
 def _notes(study: StudyFile, shared: Mapping[str, Sequence[str]], names: Names) -> tuple[str, ...]:
     said: list[str] = []
-    for note in study.notes:
-        if isinstance(note, Note):
-            for turn in _turns(note, names):
-                said += value(note.lines, turn) if note.lines is not None else [filled(note.say, turn)]
-        elif note.startswith("="):
-            said += [filled(text, names) for text in shared[note[1:]]]
-        else:
-            said.append(filled(note, names))
+    for i, note in enumerate(study.notes):
+        with _place(f"notes[{i}]"):
+            if isinstance(note, Note):
+                for turn in _turns(note, names):
+                    said += value(note.lines, turn) if note.lines is not None else [filled(note.say, turn)]
+            elif note.startswith("="):
+                said += [filled(text, names) for text in shared[note[1:]]]
+            else:
+                said.append(filled(note, names))
     return tuple(filter(None, said))
 
 

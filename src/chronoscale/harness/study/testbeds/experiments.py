@@ -7,7 +7,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-from chronoscale.errors import ChronoscaleWarning
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.study.point import StudyPoint
@@ -19,6 +19,13 @@ from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
+
+UNREAD = {
+    "strategies": "the grid's axis `strategy` says it",
+    "gpus": "the grid's axis `gpus` says it",
+    "costs": "points are replayed on the cluster's datasheet",
+    "extrapolate": "points are replayed on the cluster's datasheet",
+}
 
 
 @cache
@@ -36,7 +43,10 @@ def workload_of(keys: str) -> Workload:
 @cache
 def experiment_of(keys: str) -> Experiment:
     """Return the checked experiment of a study's point. keys: those of an experiment file, as JSON. Raises UserError for a wrong one."""
-    return check(json.loads(keys), "the study's experiment")
+    given = json.loads(keys)
+    if unread := [key for key in UNREAD if key in given]:
+        raise UserError(f"the study's experiment: '{unread[0]}' is not read there; {UNREAD[unread[0]]}")
+    return check(given, "the study's experiment")
 
 
 class ExperimentTestbed:
