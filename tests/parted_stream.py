@@ -87,4 +87,4 @@ def once(of: PartedStream, theta: float) -> DistributedStatistics:
 
 def fetched(of: Communication) -> float:
     """Return bytes of events' ends, which is what the equation knows."""
-    return of.fetched - of.told
+    return of.fetched - of.negatives

@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import family_jobs
 import numpy as np
 import pytest
 import torch
 from emulation import compiler, library
-from gpu import cases
 from lane_programs import groups
 from pretended import CUDA, pretended
 from torch import Tensor
@@ -52,14 +52,14 @@ ROW_BY_ROW = {
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
-    return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED)}
+    return {job.model.name: job for job in family_jobs.jobs(tmp_path_factory.mktemp("cases"), family_jobs.REHEARSED)}
 
 
 def trained(job: Job, name: str, launch: str, epochs: int = EPOCHS) -> tuple[list[Pass], list[dict[str, Tensor]]]:
     """Passes of one strategy, and the model's parameters after each."""
     (item,) = (item for item in job.items if item.label == name)
     with pretended(library()) as findings:
-        context = Context(Settings(seed=cases.SEED, launch=launch), CUDA)
+        context = Context(Settings(seed=family_jobs.SEED, launch=launch), CUDA)
         schedule = Schedule.load(Path(item.schedule))
         run_preparation(item, job.model, context)
         inner = bind_program(item, schedule, job.model, context)
@@ -119,7 +119,7 @@ def test_a_trace_has_a_row_for_each_graph_and_what_is_outside(jobs: dict[str, Jo
 def test_what_is_not_captured_says_why(jobs: dict[str, Job], model: str, name: str) -> None:
     (item,) = (item for item in jobs[model].items if item.label == name)
     with pretended(library()):
-        context = Context(Settings(seed=cases.SEED, launch="graph"), CUDA)
+        context = Context(Settings(seed=family_jobs.SEED, launch="graph"), CUDA)
         schedule = Schedule.load(Path(item.schedule))
         program = with_cuda_graphs(bind_program(item, schedule, jobs[model].model, context), context.lanes(schedule), context)
         done = [execute(schedule, program, context.lanes(schedule), "cuda") for _ in range(2)]
@@ -145,7 +145,7 @@ def test_one_of_several_ranks(jobs: dict[str, Job]) -> None:
 def test_timed_rows_and_probes_are_launched_one_by_one(jobs: dict[str, Job]) -> None:
     (item,) = (item for item in jobs["wd-gcn"].items if item.label == "psg")
     with pretended(library()):
-        context = Context(Settings(seed=cases.SEED, launch="graph"), CUDA)
+        context = Context(Settings(seed=family_jobs.SEED, launch="graph"), CUDA)
         schedule = Schedule.load(Path(item.schedule))
         probing = context.for_item(replace(item, probes=True))
         program = bind_program(item, schedule, jobs["wd-gcn"].model, probing)

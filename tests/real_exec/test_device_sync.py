@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import family_jobs
 import numpy as np
 import pytest
 import stream_case
 import torch
 from emulation import compiler, library
-from gpu import cases
 from lane_programs import blocks, cells, groups
 from pretended import CUDA, Kind, pretended
 from rank_cases import run_on_ranks
@@ -81,12 +81,12 @@ SHARED = [
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
-    return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED)}
+    return {job.model.name: job for job in family_jobs.jobs(tmp_path_factory.mktemp("cases"), family_jobs.REHEARSED)}
 
 
 @pytest.fixture(scope="module")
 def jobs_of_two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
-    return {job.model.name: job for job in cases.jobs(tmp_path_factory.mktemp("cases"), cases.REHEARSED, ranks=2)}
+    return {job.model.name: job for job in family_jobs.jobs(tmp_path_factory.mktemp("cases"), family_jobs.REHEARSED, ranks=2)}
 
 
 @pytest.mark.parametrize(("model", "name"), FEW)
@@ -107,7 +107,7 @@ def check(job: Job, name: str) -> None:
         pytest.skip("the strategy does not take the model")
 
     def losses(device: str) -> list[np.ndarray]:
-        settings = Settings(seed=cases.SEED, device=device)
+        settings = Settings(seed=family_jobs.SEED, device=device)
         return [each.losses for each in run_job(replace(job, items=(item,), repeats=2, settings=settings))[name]]
 
     expected = losses("cpu")
@@ -152,7 +152,7 @@ def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: 
 @pytest.mark.parametrize(("model", "name"), SHARED)
 def test_two_ranks_that_share_a_gpu_have_the_losses_of_two_cpus(jobs_of_two: dict[str, Job], tmp_path: Path, model: str, name: str) -> None:
     """What they tell each other goes by way of the host, which waits for it, and for nothing else."""
-    for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=cases.SEED, share_gpu=True)):
+    for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=family_jobs.SEED, share_gpu=True)):
         assert minded and all(Kind.WAIT in line and "at real_exec/communication/host_relay.py" in line for line in minded), "\n".join(
             minded
         )
@@ -161,7 +161,7 @@ def test_two_ranks_that_share_a_gpu_have_the_losses_of_two_cpus(jobs_of_two: dic
 @pytest.mark.parametrize(("model", "name"), TOGETHER)
 def test_two_ranks_have_the_losses_of_two_cpus_and_mind_nothing(jobs_of_two: dict[str, Job], tmp_path: Path, model: str, name: str) -> None:
     """Over gloo, each with a GPU of its own."""
-    for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=cases.SEED)):
+    for minded in of_two(jobs_of_two[model], name, tmp_path, Settings(seed=family_jobs.SEED)):
         results = [line for line in minded if name not in ONCE or Kind.WAIT not in line]
         assert not results, "\n".join(results)
 
