@@ -81,7 +81,7 @@ def test_what_was_done_is_not_done_again(faked, tmp_path, capsys):
     assert "sound: done before" in capsys.readouterr().out and states(later) == {"build": PASSED, "sound": PASSED}
     assert runner.run(["sound"], later, fresh=True) == 0
     assert "sound: done before" not in capsys.readouterr().out
-    for folder in (later.out / "sound", later.kept("sound")):
+    for folder in (later.out / "sound", later.earlier("sound")):
         runner.json_file.write(folder / runner.STATE, {**read(later, "sound"), "sources": "others"})
     assert runner.run(["sound"], later) == 0
     assert "sound: done before" not in capsys.readouterr().out
@@ -142,7 +142,7 @@ def test_a_terminated_run_writes_the_results_so_far(faked, running):
     assert not psutil.wait_procs(below, 5)[1]
     found = read(faked, "slow")
     assert found["status"] == CUT_OFF and found["why"] == "interrupted"
-    assert runner.read(faked.kept("slow") / runner.STATE) == found and "| slow | cut off |" in (faked.out / runner.TABLES).read_text()
+    assert runner.read(faked.earlier("slow") / runner.STATE) == found and "| slow | cut off |" in (faked.out / runner.TABLES).read_text()
 
 
 @pytest.mark.slow

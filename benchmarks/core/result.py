@@ -103,8 +103,8 @@ class Result:
         """Read a file that `save` wrote. Raises UserError for any other, and for one of another version."""
         try:
             data = json.loads(path.read_text())
-            if (found := data[KEY]["version"]) != VERSION:
-                raise UserError(f"{path}: a result of version {found}, this is version {VERSION}; measure again")
+            if (version := data[KEY]["version"]) != VERSION:
+                raise UserError(f"{path}: a result of version {version}, this is version {VERSION}; measure again")
             entries = [
                 Entry(one["group"], one["params"], one["extra_info"]["contestant"], one["extra_info"]["figures"])
                 for one in data["benchmarks"]

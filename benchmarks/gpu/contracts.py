@@ -53,15 +53,15 @@ def run(place: Place) -> None:
 
 def read(report: Path) -> list[Case]:
     """Return the cases of a JUnit report."""
-    found = []
+    outcomes = []
     for case in ElementTree.parse(report).iter("testcase"):
         name, _, rest = str(case.get("name")).partition("[")
         skipped, wrong = case.find("skipped"), [*case.findall("failure"), *case.findall("error")]
         state = "failed" if wrong else "passed" if skipped is None else "skipped"
-        said = wrong[0] if wrong else skipped
-        why = str(said.get("message", "")) if said is not None else ""
-        found.append(Case(f"{case.get('classname')}.{name}", frozenset(re.split(r"[-\]]", rest)), state, why))
-    return found
+        reason = wrong[0] if wrong else skipped
+        why = str(reason.get("message", "")) if reason is not None else ""
+        outcomes.append(Case(f"{case.get('classname')}.{name}", frozenset(re.split(r"[-\]]", rest)), state, why))
+    return outcomes
 
 
 def held(cases: list[Case], backend: str) -> dict[str, int]:
@@ -73,18 +73,18 @@ def held(cases: list[Case], backend: str) -> dict[str, int]:
 
 def complaints(cases: list[Case], backend: str) -> list[str]:
     """Return what is wrong with a run that was to hold every contract on a backend."""
-    said: dict[str, list[str]] = defaultdict(list)
+    by_reason: dict[str, list[str]] = defaultdict(list)
     allowed = ABSENT if backend == "cuda" else (ABSENT, CUDA_ALONE)
     for case in cases:
         if case.state == "failed":
-            said["failed"].append(f"{case.test}: {case.why[:200]}")
+            by_reason["failed"].append(f"{case.test}: {case.why[:200]}")
         if case.state == "skipped" and backend in case.parameters and not case.why.startswith(allowed):
-            said[f"skipped on {backend}"].append(f"{case.test}: {case.why[:200]}")
+            by_reason[f"skipped on {backend}"].append(f"{case.test}: {case.why[:200]}")
     counts = held(cases, backend)
     if not counts:
-        said["no contract"].append("no case passed on the reference")
-    said[f"never passed on {backend}"] += [test for test, count in counts.items() if not count]
-    return [f"{len(names)} {what}: {', '.join(names[:5])}" for what, names in said.items() if names]
+        by_reason["no contract"].append("no case passed on the reference")
+    by_reason[f"never passed on {backend}"] += [test for test, count in counts.items() if not count]
+    return [f"{len(names)} {what}: {', '.join(names[:5])}" for what, names in by_reason.items() if names]
 
 
 if __name__ == "__main__":

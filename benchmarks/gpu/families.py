@@ -53,10 +53,10 @@ def profiled(place: Place, part: str) -> None:
     Raises Failed as the commands do, and for a profile that says nothing of a strategy on a small cluster.
     """
     shutil.rmtree(place.work / place.out.name, ignore_errors=True)
-    asked = EXPERIMENTS[part]
-    asked = {**asked, **(asked["rehearsal"] if place.rehearsal else {}), "ranks": [1], "device": place.device}
-    del asked["rehearsal"]
-    experiment = {**asked, "dataset": {"path": str(stored(asked["dataset"], place.work / "data"))}}
+    chosen = EXPERIMENTS[part]
+    chosen = {**chosen, **(chosen["rehearsal"] if place.rehearsal else {}), "ranks": [1], "device": place.device}
+    del chosen["rehearsal"]
+    experiment = {**chosen, "dataset": {"path": str(stored(chosen["dataset"], place.work / "data"))}}
     command(place, "profile", experiment, "profile")
     (costs,) = (place.work / place.out.name / "runs").glob("*/profile/costs-1.json")
     device = "-".join("".join(c if c.isalnum() else " " for c in json.loads(costs.read_text())["device"].lower()).split())
@@ -81,7 +81,7 @@ def figure15(place: Place) -> None:
     Raises Failed without a profile.
     """
     costs = next(
-        (path for folder in (place.out.parent / "snapshots", place.kept("snapshots")) if (path := folder / "costs.json").exists()), None
+        (path for folder in (place.out.parent / "snapshots", place.earlier("snapshots")) if (path := folder / "costs.json").exists()), None
     )
     if costs is None:
         raise Failed("there is no profile of this device: run PARTS=snapshots first")

@@ -48,7 +48,7 @@ class Place:
         """Where the carried wheels are unpacked."""
         return self.work / "packages"
 
-    def kept(self, part: str) -> Path:
+    def earlier(self, part: str) -> Path:
         """Return the folder of a part's results that later calls find."""
         return self.work / "kept" / self.device / part
 

@@ -66,25 +66,25 @@ def read(path: Path) -> dict[str, Any]:
 def write_tables(place: Place) -> str:
     """Put the states of all parts and what their commands printed into tables.md in `out`, and return it."""
     place.out.mkdir(parents=True, exist_ok=True)
-    found = {name: read(place.out / name / STATE) for name in PARTS if (place.out / name / STATE).exists()}
-    lines = list(_state_lines(found))
-    for name, state in found.items():
+    states = {name: read(place.out / name / STATE) for name in PARTS if (place.out / name / STATE).exists()}
+    lines = list(_state_lines(states))
+    for name, state in states.items():
         printed = place.out / name / TABLES
         lines += [f"\n## {name}\n", *([REHEARSAL] if state["device"] == "cpu" else []), printed.read_text() if printed.exists() else ""]
     (place.out / TABLES).write_text("\n".join(lines) + "\n")
     return (place.out / TABLES).read_text()
 
 
-def _state_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _state_lines(states: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield "| part | state | minutes | of at most | commit | sources | why |\n|---|---|---|---|---|---|---|"
-    for name, state in found.items():
+    for name, state in states.items():
         facts = (state["status"], state.get("minutes", "–"), PARTS[name].minutes, state["commit"] or "–", state["sources"], state["why"])
         yield f"| {name} | {' | '.join(map(str, facts))} |"
 
 
 def _was_done(name: str, place: Place, device: str | None) -> bool:
     """Return whether a part passed before, in `out` or in another folder, from where its results are then copied."""
-    for folder in (place.out / name, place.kept(name)):
+    for folder in (place.out / name, place.earlier(name)):
         state = read(folder / STATE)
         if (state.get("status"), state.get("sources"), state.get("name")) == (PASSED, sources(), device):
             if folder != place.out / name:
@@ -111,8 +111,8 @@ def _run_part(name: str, place: Place, ends: float, device: str | None = None) -
     finally:  # also when this process is told to end
         state["minutes"] = round((time.monotonic() - begun) / 60, 2)
         json_file.write(folder / STATE, state)
-        shutil.rmtree(place.kept(name), ignore_errors=True)
-        shutil.copytree(folder, place.kept(name))
+        shutil.rmtree(place.earlier(name), ignore_errors=True)
+        shutil.copytree(folder, place.earlier(name))
         print(f"{name}: {state['status']}, {state['minutes']} minutes", flush=True)
     return str(state["status"])
 

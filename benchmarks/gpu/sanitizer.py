@@ -64,9 +64,9 @@ def _options(sanitizer: str, names: list[str]) -> list[str]:
 
 def chosen(known: str, names: list[str]) -> list[str]:
     """Return the options that a release has; `known`: what --help prints."""
-    said = set(re.findall(r"--[\w-]+", known))
-    option = next((one for one in FILTERS if one in said), None)
-    quiet = [QUIET, "no"] if QUIET in said else []
+    options = set(re.findall(r"--[\w-]+", known))
+    option = next((one for one in FILTERS if one in options), None)
+    quiet = [QUIET, "no"] if QUIET in options else []
     return quiet + [word for name in names if option for word in (option, f"kns={name}")]
 
 

@@ -18,23 +18,23 @@ Answers = Callable[[Questions], Float32]
 def edgebank(stream: EventStream) -> Answers:
     """1 for a pair that an earlier batch had."""
     bank = EdgeBank(stream)
-    return lambda asked: bank.scores(asked.src, asked.candidates, asked.known)
+    return lambda questions: bank.scores(questions.src, questions.candidates, questions.known)
 
 
 def popularity(stream: EventStream, half_life: float) -> Answers:
     """Events that the destination had before the batch, each counting half as much after every `half_life` events (PopTrack: Daniluk and
     Dabrowski 2023, section 4, which lets them fade by the batch)."""
 
-    def answers(asked: Questions) -> Float32:
+    def answers(questions: Questions) -> Float32:
         weight, done = np.zeros(stream.num_nodes), 0
-        scores = np.empty(asked.candidates.shape, np.float32)
-        starts, first = np.unique(asked.known, return_index=True)
+        scores = np.empty(questions.candidates.shape, np.float32)
+        starts, first = np.unique(questions.known, return_index=True)
         for known, here in zip(starts.tolist(), np.split(np.arange(len(scores)), first[1:]), strict=True):
             weight *= 0.5 ** ((known - done) / half_life)
             age = known - np.arange(done, known)
             weight += np.bincount(stream.dst[done:known], 0.5 ** (age / half_life), stream.num_nodes)
             done = known
-            scores[here] = weight[asked.candidates[here]]
+            scores[here] = weight[questions.candidates[here]]
         return scores
 
     return answers
@@ -44,9 +44,9 @@ def both(stream: EventStream, half_life: float) -> Answers:
     """Pairs that were there before others, and among equals by popularity."""
     seen, popular = edgebank(stream), popularity(stream, half_life)
 
-    def answers(asked: Questions) -> Float32:
-        weight = popular(asked)
-        return seen(asked) + weight / (1 + weight)
+    def answers(questions: Questions) -> Float32:
+        weight = popular(questions)
+        return seen(questions) + weight / (1 + weight)
 
     return answers
 

@@ -38,10 +38,10 @@ class Asked(NamedTuple):
 class Apart:
     """One, asked for an epoch at a time. Ends with its `with`."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, request: Asked) -> None:
         spawning = get_context("spawn")
         self._pipe, theirs = spawning.Pipe()
-        self._process = spawning.Process(target=_serve, args=(theirs, asked), daemon=True)
+        self._process = spawning.Process(target=_serve, args=(theirs, request), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -59,11 +59,11 @@ class Apart:
         return answer
 
 
-def _serve(pipe: Connection, asked: Asked) -> None:
+def _serve(pipe: Connection, request: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
-    ours = asked.name == "psg"
-    with open_context(Settings(learning_rate=asked.rate, seed=asked.seed)) if ours else nullcontext() as context:
-        trainer = _trainer(asked, context)
+    ours = request.name == "psg"
+    with open_context(Settings(learning_rate=request.rate, seed=request.seed)) if ours else nullcontext() as context:
+        trainer = _trainer(request, context)
         while True:
             try:
                 threads = pipe.recv()
@@ -74,12 +74,12 @@ def _serve(pipe: Connection, asked: Asked) -> None:
             pipe.send(timed(trainer))
 
 
-def _trainer(asked: Asked, context: Context | None) -> Trainer:
+def _trainer(request: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
-    trainer = Psg(asked.sequence, asked.shape, asked.hyper, asked.rate, asked.seed, context)
-    if asked.name == "psg":
+    trainer = Psg(request.sequence, request.shape, request.hyper, request.rate, request.seed, context)
+    if request.name == "psg":
         return trainer
-    windows = Windows.of(asked.sequence, trainer.material, asked.hyper, asked.shape.predicts_each)
-    if asked.name == "torch":
-        return PlainTorch(trainer.model, windows, asked.rate)
-    return Pygt(trainer.model, windows, asked.rate, Taken(once=asked.name == "once"))
+    windows = Windows.of(request.sequence, trainer.material, request.hyper, request.shape.predicts_each)
+    if request.name == "torch":
+        return PlainTorch(trainer.model, windows, request.rate)
+    return Pygt(trainer.model, windows, request.rate, Taken(once=request.name == "once"))

@@ -42,8 +42,8 @@ class Questions:
         if not len(scores):
             return Figures(math.nan, math.nan, math.nan, 0)
         positive, single, ranked = scores[:, 0], scores[:, 1:2], scores[:, 2:]
-        alone = (ranked == -np.inf).all(axis=1)  # also where none was asked for
-        mrr = math.nan if alone.all() else ranking.mean_reciprocal_rank(ranking.ranks(positive[~alone], ranked[~alone]))
+        unranked = (ranked == -np.inf).all(axis=1)  # also where none was asked for
+        mrr = math.nan if unranked.all() else ranking.mean_reciprocal_rank(ranking.ranks(positive[~unranked], ranked[~unranked]))
         return Figures(ranking.average_precision(positive, single), ranking.roc_area(positive, single), mrr, len(scores))
 
 

@@ -132,10 +132,10 @@ def trained(model: TGN, optimiser: torch.optim.Optimizer, protocol: Protocol, se
 
 
 @torch.no_grad()
-def answered(model: TGN, asked: Questions, start: int, size: int) -> Float32:
+def answered(model: TGN, questions: Questions, start: int, size: int) -> Float32:
     """Scores of the candidates; a batch is stored after it was predicted. `start`: where the part begins in the model's events."""
     model.eval()
-    candidates = torch.from_numpy(asked.candidates).long().clamp(min=0)  # what is not there does not count
+    candidates = torch.from_numpy(questions.candidates).long().clamp(min=0)  # what is not there does not count
     scores = []
     for batch in batches(0, len(candidates), size):
         here = slice(start + batch.start, start + batch.stop)
@@ -174,7 +174,7 @@ def run(
     optimiser = torch.optim.Adam(model.parameters(), learning_rate)
     start = len(protocol.trained)
     history: list[Epoch] = []
-    best, kept, highest = 0, model, -math.inf
+    best, best_model, highest = 0, model, -math.inf
     for epoch in range(epochs):
         begin = time.perf_counter()
         loss = trained(model, optimiser, protocol, seed, epoch)
@@ -182,6 +182,6 @@ def run(
         ap = protocol.validation.figures(answered(model, protocol.validation, start, batch_size)).ap
         history.append(Epoch(loss, middle - begin, time.perf_counter() - middle, ap))
         if ap > highest:
-            best, kept, highest = epoch, copy.deepcopy(model), ap
-    scores = answered(kept, protocol.test, start + len(protocol.validation.part), batch_size)
+            best, best_model, highest = epoch, copy.deepcopy(model), ap
+    scores = answered(best_model, protocol.test, start + len(protocol.validation.part), batch_size)
     return Trained(history, best, protocol.test.figures(scores), protocol.test.figures(scores, protocol.test.new))

@@ -122,11 +122,11 @@ def _copy(model: SnapshotModel, layer: Any) -> None:
             if block.scorer is not None:
                 layer.pooling_layer.select.weight.copy_(block.scorer[None])
             return
-        for gate, given, kept, *biases in zip("rzh", *(own.chunk(3) for own in cell.parameters()), strict=True):
+        for gate, given, from_memory, *biases in zip("rzh", *(own.chunk(3) for own in cell.parameters()), strict=True):
             convolution, linear = getattr(layer, f"conv_{gate}"), getattr(layer, f"linear_{gate}")
             convolution.lin.weight.copy_(block.dense.weight)
             convolution.bias.copy_(block.dense.bias)
-            linear.weight.copy_(torch.cat([given, kept], 1))
+            linear.weight.copy_(torch.cat([given, from_memory], 1))
             linear.bias.copy_(sum(biases))
 
 

@@ -152,20 +152,20 @@ def assert_equal(what: str, result: Tensor, expected: Tensor, allowed: float = 1
 
 def agreeing(forms: Mapping[str, Callable[[], Tensor]], allowed: float = 1e-4) -> dict[str, Callable[[], Tensor]]:
     """Assert that all forms compute the first one's result, and return those that the device's memory holds."""
-    kept = {}
+    agreeing_forms = {}
     expected = next(iter(forms.values()))().detach()
     for who, form in forms.items():
         if (result := memory_permitting(who, form)) is not None:
             assert_equal(who, result, expected, allowed)
-            kept[who] = form
-    return kept
+            agreeing_forms[who] = form
+    return agreeing_forms
 
 
 def passes(forms: Mapping[str, Callable[[], Tensor]], leaves: Sequence[Tensor], allowed: float = 1e-4) -> dict[str, dict[str, Call]]:
     """Return the calls of `agreeing` forms by pass, `forward` and `both` (with the gradients)."""
-    kept = agreeing(forms, allowed)
-    into = torch.randn_like(next(iter(kept.values()))().detach())
+    agreeing_forms = agreeing(forms, allowed)
+    into = torch.randn_like(next(iter(agreeing_forms.values()))().detach())
     return {
-        "forward": {who: torch.no_grad()(form) for who, form in kept.items()},
-        "both": {who: lambda form=form: torch.autograd.grad(form(), leaves, into) for who, form in kept.items()},  # type: ignore[misc]
+        "forward": {who: torch.no_grad()(form) for who, form in agreeing_forms.items()},
+        "both": {who: lambda form=form: torch.autograd.grad(form(), leaves, into) for who, form in agreeing_forms.items()},  # type: ignore[misc]
     }

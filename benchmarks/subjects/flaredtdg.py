@@ -53,8 +53,8 @@ def times(data: str, kind: str, layers: int, hidden: int, ranks: int, setting: S
         return float(peaks(plan, replay(plan, machine, costs)).max()) / 1e6
 
     def figures(plan: Schedule, one: Pass) -> dict[str, float]:
-        alone = float(exposed_communication_ns(one.trace).mean()) / 1e6
-        return {"peak, MB": peak(plan), "windows": plan.iterations, "communicates alone, ms": alone}
+        exposed_ms = float(exposed_communication_ns(one.trace).mean()) / 1e6
+        return {"peak, MB": peak(plan), "windows": plan.iterations, "communicates alone, ms": exposed_ms}
 
     named = {"path": str(stored(data, setting.scratch))} if data.startswith("growth-") else data
     return jobs.epochs({**settings(data, kind, layers, hidden, ranks, TIMED), "dataset": named}, setting, figures)

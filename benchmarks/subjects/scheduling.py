@@ -87,13 +87,13 @@ def heuristics(name: str, gpus: int, setting: Setting) -> Passes:
         return {"makespan, ms": span / 1e6, "gap, %": 100 * (1 - least / span)}
 
     ways: dict[str, Callable[[], dict[str, float]]] = {
-        "real-g+": lambda: timed(lambda: search(of, gpus), lambda found: seen(check(seat(of, found, gpus), of))),
-        "real-g": lambda: timed(lambda: algorithm_1(of, gpus, len(of.times) > greedy.EXACT), lambda found: seen(check(found, of))),
-        "real-reuse": lambda: timed(lambda: deal(len(of.times), gpus, 2), lambda found: seen(check(found, of))),
+        "real-g+": lambda: timed(lambda: search(of, gpus), lambda plan: seen(check(seat(of, plan, gpus), of))),
+        "real-g": lambda: timed(lambda: algorithm_1(of, gpus, len(of.times) > greedy.EXACT), lambda plan: seen(check(plan, of))),
+        "real-reuse": lambda: timed(lambda: deal(len(of.times), gpus, 2), lambda plan: seen(check(plan, of))),
         "bound": lambda: timed(lambda: lower_bound(of, gpus), seen),
     }
     if greedy.EXACT < len(of.times) <= MOST_EXACT:
-        ways["real-g, all targets"] = lambda: timed(lambda: algorithm_1(of, gpus, False), lambda found: seen(check(found, of)))
+        ways["real-g, all targets"] = lambda: timed(lambda: algorithm_1(of, gpus, False), lambda plan: seen(check(plan, of)))
     return in_turns(ways, setting.repeats)
 
 

@@ -62,7 +62,7 @@ def train(path: Path, name: str, batch: int) -> int:
     return memory("VmHWM") - base
 
 
-def held(name: str, dtype: str, batch: int, what: str, setting: Setting) -> Passes:
+def bytes_held_by(name: str, dtype: str, batch: int, what: str, setting: Setting) -> Passes:
     """Measure both strategies beside their equations."""
     path = setting.scratch / "typed"
     signal = mapped(stored(name, setting.scratch))
@@ -95,7 +95,7 @@ def cases(quick: bool) -> Iterator[Case]:
     names, batch = (("traffic-6-100",), 8) if quick else (("los_loop", "metr_la_like", "pems_bay_like"), 64)
     whats = (("float32", "read"),) if quick else (("float64", "read"), ("float32", "read"), ("float32", "train"))
     for name, (dtype, what) in product(names, whats):
-        yield Case({"signal": name, "dtype": dtype, "what": what}, partial(held, name, dtype, batch, what))
+        yield Case({"signal": name, "dtype": dtype, "what": what}, partial(bytes_held_by, name, dtype, batch, what))
 
 
 SUBJECT = Subject(cases, 1)

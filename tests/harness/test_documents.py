@@ -76,6 +76,15 @@ def test_sentences_wait_for_all_studies(tmp_path, template):
     assert "Not run in full: table-3." in page and "Sentence" not in page and "## Figure 8" in page
 
 
+def test_a_quick_result_is_no_ground_for_sentences(tmp_path, template):
+    stored(tmp_path / "real", "figure-8", row("a", None, [1.0], ""))
+    store("table-3", "simulated", True, tmp_path / "real", lambda: Findings(pd.DataFrame([beside("bytes", 8.0, 4.0, "")]), resumed=2))
+    template.write_text("Sentence.")
+    page = document("real", tmp_path)
+    assert "Not run in full: table-3." in page and "Sentence" not in page
+    assert "; a quick subset; 2 points of an earlier run, whose time and commit are not among these." in page
+
+
 def test_results_that_are_none_are_refused(tmp_path):
     with pytest.raises(UserError, match="no result of a study; `chronoscale reproduce real --all"):
         document("real", tmp_path)

@@ -36,3 +36,15 @@ def test_the_learning_rate_of_figure_14_grows_with_the_groups_of_a_step(tmp_path
     settings = Settings(learning_rate=2 * rate, device="cpu")
     expected = run_job(Job("j", (item,), str(tmp_path), ModelChoice("wd-gcn", width, 1, width), 3, settings=settings))["blad"]
     np.testing.assert_allclose(result["losses"], [one.losses.mean() for one in expected], rtol=1e-5)
+
+
+def test_passes_that_warm_up_are_left_out(monkeypatch):
+    """Of three passes the first, which warms up, is not returned; training has gone on from it."""
+    monkeypatch.setattr(execution, "launch", here)
+    hyper = Hyper()
+    work = Workload("w", statistics_of(GRAPHS), model_shape("wd-gcn", 8, 8), hyper)
+    schedule = strategy("psg").plan(work, 1, UNUSED)
+    three = execution.passes(schedule, GRAPHS, work.model, hyper, 3)
+    two = execution.passes(schedule, GRAPHS, work.model, hyper, 2, warmup=1)
+    assert [len(three), len(two)] == [3, 2]
+    np.testing.assert_array_equal([one.losses for one in two], [one.losses for one in three[1:]])

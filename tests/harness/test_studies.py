@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from chronoscale.harness.study.evaluation import Task, evaluated
 from chronoscale.harness.study.expressions import filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import folder, load
+from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
 from chronoscale.reports.published import PAPERS
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +51,7 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
     again = json.loads((tmp_path / "out" / "batches.json").read_text())["rows"]
     assert [point.setting("training.batch_size") for point in measured] == [200, 400], "the other point is there from before"
+    assert (result["resumed"], json.loads((tmp_path / "out" / "batches.json").read_text())["resumed"]) == (0, 1)
     assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0, 5.0]
     assert "batches of 200" in capsys.readouterr().out
 
@@ -147,6 +150,38 @@ def test_points_are_chosen_by_their_values() -> None:
     assert len(points.where(strategy=("a", "b"), gpus=1)) == 2 and len(points.where(strategy="c")) == 0
     with pytest.raises(UserError, match="2 points, not one, with strategy a"):
         points.one(strategy="a")
+
+
+def test_a_kept_point_is_of_one_task() -> None:
+    """Results of other metrics, functions, hooks, runners or settings have files of their own."""
+    point = StudyPoint.of({"paper": "", "experiment": {"dataset": "events_small"}, "gpus": 1})
+    task = Task(point, "sweep", "", ("epoch_s",), ())
+    others = [
+        replace(task, metrics=("step_s",)),
+        replace(task, runner="count", function="one"),
+        replace(task, runner="count", function="other"),
+        replace(task, hooks=("fast",)),
+        replace(task, point=StudyPoint.of({"paper": "", "experiment": {"dataset": "events_small"}, "gpus": 2})),
+    ]
+    assert len({one.key for one in (task, *others)}) == 1 + len(others)
+
+
+def test_hooks_of_one_point_have_results_of_their_own(monkeypatch) -> None:
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    monkeypatch.setattr(evaluation, "hooked", lambda _: {"one": lambda point: {"v": 1}, "other": lambda point: {"v": 2}})
+    point = StudyPoint.of({"paper": "", "dataset": "a"})
+    results = [evaluation.evaluate(Task(point, "count", name, (), ())).values["v"] for name in ("one", "other", "one")]
+    assert results == [1, 2, 1]
+
+
+def test_an_experiment_takes_a_points_axes() -> None:
+    experiment = {"dataset": "events_small", "model": {"name": "tgn", "hidden": 16}, "training": {"batch_size": 100, "fanout": [5]}}
+    axes = {"paper": "", "experiment": experiment, "training.batch_size": 200, "model": "jodie", "cluster": "h200", "gpus": 64}
+    point, bed = StudyPoint.of(axes), ExperimentTestbed()
+    keys = json.loads(bed.keys(point))
+    assert keys["training"] == {"batch_size": 200, "fanout": [5]} and keys["model"] == {"name": "jodie", "hidden": 16}
+    cluster = bed.cluster(point)
+    assert cluster.name == "h200" and cluster.nodes * cluster.gpus_per_node == 64
 
 
 def test_results_are_read_as_they_were(tmp_path, monkeypatch) -> None:

@@ -17,15 +17,15 @@ from chronoscale.harness.cli.output import err
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"chronoscale {version('chronoscale')}")
         raise typer.Exit
 
 
 @app.callback()
 def chronoscale(
-    asked: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say the version, and stop.")] = False,
+    wanted: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say the version, and stop.")] = False,
 ) -> None:
     """Train dynamic graph neural networks for real; predict them on the cluster you do not have."""
 

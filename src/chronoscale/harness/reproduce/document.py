@@ -27,20 +27,20 @@ def document(paper: str, results: Path) -> str:
     template that names a missing row.
     """
     studies = registry.of(paper)
-    found = {one.file_name: load_result(path) for one in studies if (path := results / paper / f"{one.file_name}.json").is_file()}
-    if not found:
+    stored = {one.file_name: load_result(path) for one in studies if (path := results / paper / f"{one.file_name}.json").is_file()}
+    if not stored:
         raise UserError(f"{results / paper}: no result of a study; `chronoscale reproduce {paper} --all --out {results}` makes them")
     template = folder(paper) / "page.md"
     names = {"name": published(paper).name, "paper": paper, "results": results.name}
-    missing = [one.file_name for one in studies if one.file_name not in found or found[one.file_name].quick]
+    missing = [one.file_name for one in studies if one.file_name not in stored or stored[one.file_name].quick]
     if missing:
         prose = f"Not run in full: {', '.join(missing)}. What the page says of all studies is left out until they are there."
     else:
-        prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(found)}) if template.is_file() else ""
+        prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(stored)}) if template.is_file() else ""
     parts = [HEAD.format(**names), prose]
     for one in studies:
-        if one.file_name in found:
-            parts.append(markdown(one, found[one.file_name].findings, "##", _made(found[one.file_name])))
+        if one.file_name in stored:
+            parts.append(markdown(one, stored[one.file_name].findings, "##", _made(stored[one.file_name])))
     return "\n".join(part.strip() + "\n" for part in parts if part.strip())
 
 
@@ -49,7 +49,8 @@ def _made(result: StoredResult) -> str:
     version, commit = result.environment.get("chronoscale"), result.environment.get("commit")
     by = (f" with chronoscale {version}" if version else "") + (f" ({commit})" if commit else "")
     lasted = f" in {result.minutes:.1f} minutes" if result.minutes else ""
-    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", result.transcribed) if limit)
+    resumed = f"{result.resumed} points of an earlier run, whose time and commit are not among these" if result.resumed else ""
+    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", resumed, result.transcribed) if limit)
     return f"Made {result.made}{by}{lasted}{limits}."
 
 

@@ -50,13 +50,13 @@ def _spans(rows: list[dict[str, Any]]) -> list[tuple[str, Span, Span]]:
 
 
 def _panels(chart: Chart, names: Names) -> list[Panel]:
-    found = []
+    panels = []
     for one in () if isinstance(chart.panels, str) else chart.panels:
         for turn in loops(one.over, names):
             series, fits = value(one.series, turn), value(one.fits, turn)
             title, x, y = (filled(text, turn) for text in (one.title, one.x, one.y))
-            found.append(Panel(title, x, y, series, fits, one.scale, one.style, one.diagonal))
-    return found
+            panels.append(Panel(title, x, y, series, fits, one.scale, one.style, one.diagonal))
+    return panels
 
 
 def _named(chart: Chart, names: Names) -> Any:

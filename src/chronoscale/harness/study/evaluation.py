@@ -59,13 +59,13 @@ def hook_module(name: str) -> ModuleType:
 
 def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
     """Return the public functions and classes of hook modules by name, for expressions and metrics of study files."""
-    found: dict[str, Callable[..., Any]] = {}
+    functions: dict[str, Callable[..., Any]] = {}
     for name in names:
         module = hook_module(name)
         for key, member in getmembers(module, lambda one: isfunction(one) or isclass(one) or hasattr(one, "__wrapped__")):
             if not key.startswith("_") and member.__module__ == module.__name__:
-                found[key] = member
-    return found
+                functions[key] = member
+    return functions
 
 
 def testbed(point: StudyPoint) -> Testbed:
@@ -82,8 +82,8 @@ def of_paper(paper: str) -> Testbed:
     given = dict(paper_file(paper).testbed)
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
-    found: Testbed = import_module(f"chronoscale.harness.study.testbeds.{family}").testbed(paper, **given)
-    return found
+    bed: Testbed = import_module(f"chronoscale.harness.study.testbeds.{family}").testbed(paper, **given)
+    return bed
 
 
 _DONE: dict[tuple[StudyPoint, str, str], StudyResult] = {}
@@ -113,33 +113,33 @@ def evaluate(task: Task) -> StudyResult:
     return known
 
 
-def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, kept: Path | None = None) -> list[StudyResult]:
+def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder: Path | None = None) -> list[StudyResult]:
     """Evaluate a study's tasks and return their results in order.
 
     workers: processes. kept: folder whose results are read instead of made again, None: none. Raises MachineError for a lost process; what
     was done by then is in the folder.
     """
-    found: dict[int, StudyResult] = {}
-    if kept is not None:
-        kept.mkdir(parents=True, exist_ok=True)
-        found = {i: loaded for i, task in enumerate(tasks) if (loaded := _load(kept / f"{task.key}.json")) is not None}
-    if found:
-        on_progress(f"{len(found)} of {len(tasks)} points are there from before")
+    results: dict[int, StudyResult] = {}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        results = {i: loaded for i, task in enumerate(tasks) if (loaded := _load(folder / f"{task.key}.json")) is not None}
+    if results:
+        on_progress(f"{len(results)} of {len(tasks)} points are there from before")
 
     def take(number: int, result: StudyResult) -> None:
-        found[number] = result
-        if kept is not None:
-            write_text(kept / f"{tasks[number].key}.json", json.dumps(_plain(asdict(result))))
-        on_progress(f"{len(found)} of {len(tasks)}: {tasks[number].point}")
+        results[number] = result
+        if folder is not None:
+            write_text(folder / f"{tasks[number].key}.json", json.dumps(_plain(asdict(result))))
+        on_progress(f"{len(results)} of {len(tasks)}: {tasks[number].point}")
 
-    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in found}, take, workers)
-    return [found[i] for i in range(len(tasks))]
+    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results}, take, workers)
+    return [results[i] for i in range(len(tasks))]
 
 
 def _load(path: Path) -> StudyResult | None:
     try:
         data = json.loads(path.read_text())
-        return StudyResult(data["status"], data["message"], _restored(data["values"]))
+        return StudyResult(data["status"], data["message"], _restored(data["values"]), resumed=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there, or of an interrupted write: it is made again
 

@@ -122,17 +122,17 @@ def _shown(expression: str, how: str, names: Names) -> str:
 @lru_cache(4096)
 def _parts(text: str) -> tuple[tuple[str, bool], ...]:
     """A template's texts and expressions (True), in turn."""
-    found, at, literal = [], 0, ""
+    parts, at, literal = [], 0, ""
     while at < len(text):
         if text.startswith(("{{", "}}"), at):
             literal, at = literal + text[at], at + 2
         elif text[at] == "{":
             end = _closing(text, at + 1, "}")
-            found += [(literal, False), (text[at + 1 : end], True)]
+            parts += [(literal, False), (text[at + 1 : end], True)]
             literal, at = "", end + 1
         else:
             literal, at = literal + text[at], at + 1
-    return (*found, (literal, False))
+    return (*parts, (literal, False))
 
 
 def _closing(text: str, at: int, ends: str) -> int:

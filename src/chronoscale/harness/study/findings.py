@@ -38,8 +38,8 @@ def by_copies(ratio: float, free: float) -> str:
     if (ratio - 1) * (free - 1) < 0:
         return f"the published lies between: with host copies free ours is {free:.2f} times it"
     nearer = abs(np.log(free)) < abs(np.log(ratio))
-    said = "the time of host copies is part of it" if nearer else "not the time of host copies"
-    return f"{said}: with them free ours is {free:.2f} times the published; the rest is {UNKNOWN}"
+    reason = "the time of host copies is part of it" if nearer else "not the time of host copies"
+    return f"{reason}: with them free ours is {free:.2f} times the published; the rest is {UNKNOWN}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +53,7 @@ class Findings:
     drawings: tuple[Drawing, ...] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    resumed: int = 0  # points that an earlier run had left
 
 
 def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:

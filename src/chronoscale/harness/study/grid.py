@@ -17,13 +17,13 @@ def points(blocks: Block | Sequence[Block], paper: str, names: Names) -> list[St
     blocks: one or several, axis -> values; an expression sees the axes before it. `if` leaves out points for which it is false; `like`: an
     expression of axes that come before the block's own. paper: whose points they are.
     """
-    found: dict[StudyPoint, None] = {}
+    unique_points: dict[StudyPoint, None] = {}
     for block in [blocks] if isinstance(blocks, Mapping) else blocks:
         like = value(block["like"], names) if "like" in block else {}
         axes = {name: given for name, given in {**like, **block}.items() if name not in ("if", "like")}
         for point in _product(list(axes.items()), {}, names, block.get("if", True)):
-            found[StudyPoint.of({"paper": paper, **point})] = None
-    return list(found)
+            unique_points[StudyPoint.of({"paper": paper, **point})] = None
+    return list(unique_points)
 
 
 def _product(axes: list[tuple[str, Any]], above: dict[str, Any], names: Names, wanted: Any) -> list[dict[str, Any]]:

@@ -78,6 +78,7 @@ class StudyResult:
     status: str = "ran"
     message: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+    resumed: bool = False  # read from the file that an earlier run left
 
 
 def content_key(*parts: object) -> str:

@@ -155,9 +155,9 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
     family, _, of = name.partition(":")
     if of and family in FAMILIES:
         return lambda one: FAMILIES[family](one, of)
-    if (found := METRICS.get(name) or own.get(name)) is None:
+    if (reader := METRICS.get(name) or own.get(name)) is None:
         raise unknown("metric", name, [*METRICS, *own, *(f"{family}:" for family in FAMILIES)])
-    return found
+    return reader
 
 
 def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:

@@ -22,8 +22,9 @@ from chronoscale.reports.table_formats import to_csv
 class StoredResult:
     """Study's result as read from its JSON file.
 
-    made: ISO date. minutes: of the run that wrote it. quick: whether of a subset. environment: device, versions, commit. transcribed: of a
-    result taken from a page, where its numbers come from; else ''.
+    made: ISO date. minutes, environment (device, versions, commit): of the run that wrote it. resumed: how many points an earlier run had
+    left, whose minutes and commit are not among these. quick: whether of a subset. transcribed: where its numbers come from, of a result
+    taken from a page; else ''.
     """
 
     study: str
@@ -33,13 +34,15 @@ class StoredResult:
     quick: bool
     environment: Mapping[str, str]
     findings: Findings
+    resumed: int = 0
     transcribed: str = ""
 
 
 def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
     """Run a study and write its findings: `<name>.json`, a CSV a table, an SVG and a PNG a drawing.
 
-    way: how numbers are made, such as 'simulated'. quick: whether `run` computes a subset. Returns the findings of `run`.
+    way: how numbers are made, such as 'simulated'. quick: whether `run` computes a subset. Returns the findings of `run`. Raises UserError
+    where a quick result would replace a whole one.
     """
     import torch  # noqa: PLC0415 (for its version)
 
@@ -57,7 +60,7 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
     for drawing in findings.drawings:
         write_text(folder / f"{drawing.name}.svg", drawing.svg)
         (folder / f"{drawing.name}.png").write_bytes(drawing.png)
-    made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "quick": quick}
+    made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "resumed": findings.resumed, "quick": quick}
     rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
     text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
     write_text(path, json.dumps(text, indent=1, ensure_ascii=False) + "\n")
@@ -80,6 +83,7 @@ def load_result(path: Path) -> StoredResult:
             data["quick"],
             data["environment"],
             findings,
+            data.get("resumed", 0),
             data.get("transcribed", ""),
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:

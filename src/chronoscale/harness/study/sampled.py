@@ -32,12 +32,12 @@ class Sampler:
 
     def _watch(self) -> None:
         while not self._done.wait(EVERY_S):
-            held = 0
+            resident = 0
             for child in psutil.Process().children(recursive=True):
                 if child.pid not in self._before:
                     try:
                         used = child.memory_info()
                     except psutil.Error:  # it has ended
                         continue
-                    held += used.rss - used.shared
-            self.bytes = max(self.bytes, held)
+                    resident += used.rss - used.shared
+            self.bytes = max(self.bytes, resident)

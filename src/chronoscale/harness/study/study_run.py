@@ -36,7 +36,7 @@ def run_study(
 
 
 def run(
-    study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, kept: Path | None = None
+    study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, folder: Path | None = None
 ) -> Findings:
     """Evaluate a study's grids and return its rows, tables, notes and drawings.
 
@@ -49,7 +49,7 @@ def run(
     for key, given in {**shared.names, **study.names}.items():
         names[key] = value(given[1:], names) if isinstance(given, str) and given.startswith("=") else given
     names["filled"] = partial(filled, names=names)  # of a template among the names
-    names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, kept)
+    names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, folder)
     for key, text in study.values.items():
         names[key] = value(text, names)
     rows: list[dict[str, Any]] = []
@@ -65,9 +65,11 @@ def run(
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
     notes = _notes(study, shared.notes, names)
+    records = {record.point: record for key in study.grid for record in names[key]}
     if printed is None:  # a paper's own studies say in their rows what was refused
-        notes += _refusals([record for points in names.values() if isinstance(points, Points) for record in points])
-    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes)
+        notes += _refusals([*records.values()])
+    resumed = sum(record.result.resumed for record in records.values())
+    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes, resumed)
 
 
 @contextmanager
@@ -82,7 +84,7 @@ def _place(where: str) -> Iterator[None]:
 
 
 def _grids(
-    study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, on_progress: Told, workers: int, kept: Path | None
+    study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, on_progress: Told, workers: int, folder: Path | None
 ) -> dict[str, Points]:
     """Evaluate all points together, so that workers have most to do at once."""
     wanted = {key: grid.points(blocks, study.paper, names) for key, blocks in study.grid.items()}
@@ -90,7 +92,7 @@ def _grids(
     runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
     functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
     tasks = [Task(*one, metrics, hooks) for one in zip(several, runners, functions, strict=True)]
-    results = dict(zip(several, evaluated(tasks, on_progress, workers, kept), strict=True))
+    results = dict(zip(several, evaluated(tasks, on_progress, workers, folder), strict=True))
     return {key: Points([Record(point, results[point]) for point in some]) for key, some in wanted.items()}
 
 
@@ -131,17 +133,17 @@ def _table(table: Table, names: Names) -> pd.DataFrame:
 
 
 def _notes(study: StudyFile, shared: Mapping[str, Sequence[str]], names: Names) -> tuple[str, ...]:
-    said: list[str] = []
+    sentences: list[str] = []
     for i, note in enumerate(study.notes):
         with _place(f"notes[{i}]"):
             if isinstance(note, Note):
                 for turn in _turns(note, names):
-                    said += value(note.lines, turn) if note.lines is not None else [filled(note.say, turn)]
+                    sentences += value(note.lines, turn) if note.lines is not None else [filled(note.say, turn)]
             elif note.startswith("="):
-                said += [filled(text, names) for text in shared[note[1:]]]
+                sentences += [filled(text, names) for text in shared[note[1:]]]
             else:
-                said.append(filled(note, names))
-    return tuple(filter(None, said))
+                sentences.append(filled(note, names))
+    return tuple(filter(None, sentences))
 
 
 def _refusals(records: Sequence[Record]) -> tuple[str, ...]:

@@ -69,28 +69,28 @@ def unsolved(plans: Sequence[Record]) -> list[str]:
 
     plans: points with metrics `note` and `gap`. No notes where solvers ran.
     """
-    plans, said = Points(plans), []
+    plans, sentences = Points(plans), []
     for name in dict.fromkeys(plans.all("strategy")):
         own = plans.where(strategy=name)
         idle = [one for one in own if UNNEEDED in one.note]
         if idle:
             gap = max(float(one.gap) for one in idle)
-            said.append(
+            sentences.append(
                 f"{name} is real-g+'s schedule in {len(idle)} of {len(own)} plans: real-g+'s certified gap is at most {gap:.1%} there, "
                 f"within the {GAP:.0%} at which the paper stops its solver, so none ran."
             )
-    return said
+    return sentences
 
 
 def failures(points: Points) -> list[str]:
     """Return notes of REAL's studies: a line for each reason that points were refused for, and for each strategy out of memory."""
     refused, lost = points.where(status="refused"), points.where(status="out of memory")
-    said = []
+    sentences = []
     for message in sorted(set(refused.all("message"))):
         named = dict.fromkeys(refused.where(message=message).all("strategy"))
-        said.append(f"Refused by {', '.join(named)}: {message}.")
+        sentences.append(f"Refused by {', '.join(named)}: {message}.")
     for strategy in sorted(set(lost.all("strategy"))):
         own = lost.where(strategy=strategy)
         where = dict.fromkeys(f"{p.dataset}, {p.model}, {p.layers}-layer, {p.gpus} GPUs" for p in own)
-        said.append(f"{strategy} runs out of memory on {'; '.join(where)}. The first: {own[0].message}.")
-    return said
+        sentences.append(f"{strategy} runs out of memory on {'; '.join(where)}. The first: {own[0].message}.")
+    return sentences

@@ -33,9 +33,9 @@ SLOT = 24  # bytes of a neighbour in what TGL's sampler returns: row, column, ev
 
 def bed() -> HostStreams:
     """Return the testbed of FAST's studies: epochs of one GPU whose features lie in host memory."""
-    found = of_paper("fast")
-    assert isinstance(found, HostStreams)
-    return found
+    bed = of_paper("fast")
+    assert isinstance(bed, HostStreams)
+    return bed
 
 
 def counts(dataset: str) -> dict[str, int]:
@@ -69,15 +69,17 @@ def sampled(point: StudyPoint) -> dict[str, Any]:
     whole, made = len(stand_in(point.dataset)), stand_in(point.dataset, point.setting("most"))
     events = made.stream()
     deal = BatchAssignment(range(len(events)), 1, BATCH, every=max(len(events) // BATCH // point.setting("batches"), 1))
-    found = measure_redundancy(IndexedStream(events, TCSR.of(events)), deal)
+    redundancy = measure_redundancy(IndexedStream(events, TCSR.of(events)), deal)
     names = [f"{what}, {of}" for what in ("match", "repeat") for of in ("node", "edge")]
-    rates = dict(zip([*names, "unbalance"], (*found.match, *found.repeat, found.unbalance), strict=True))
+    rates = dict(zip([*names, "unbalance"], (*redundancy.match, *redundancy.repeat, redundancy.unbalance), strict=True))
     return {
         "rates": {name: float(rate) * 100 for name, rate in rates.items()},
-        "degree": found.degree,
-        "degree_of_found": found.degree_of_found,
-        "distribution": [float(share) for share in found.distribution],
-        "shares": [float(share) for share in (found.distribution[0], found.distribution[1:-1].sum(), found.distribution[-1])],
+        "degree": redundancy.degree,
+        "degree_of_found": redundancy.degree_of_found,
+        "distribution": [float(share) for share in redundancy.distribution],
+        "shares": [
+            float(share) for share in (redundancy.distribution[0], redundancy.distribution[1:-1].sum(), redundancy.distribution[-1])
+        ],
         "events": len(made),
         "whole": whole,
         "nodes": made.nodes,
@@ -110,8 +112,8 @@ def simulated(scale: Mapping[str, int], rates: Rates | None = None, **axes: Any)
     dataset, model, strategy and other settings.
     """
     point = StudyPoint.of({"paper": "fast", **scale, **axes} | ({"rates": rates} if rates else {}))
-    found: dict[str, Any] = evaluate(Task(point, "sweep", "", ("epoch",), ("fast",))).values["epoch"]
-    return found
+    values: dict[str, Any] = evaluate(Task(point, "sweep", "", ("epoch",), ("fast",))).values["epoch"]
+    return values
 
 
 def cached(dataset: str, model: str, scale: Mapping[str, int]) -> float:
@@ -183,12 +185,12 @@ def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]
     neighbour as TGL's sampler returns them. scale: as in `simulated`.
     """
     of, point = bed().counts(dataset), StudyPoint.of({"paper": "fast", "dataset": dataset, "model": model, "strategy": TGL, **scale})
-    found = {
+    terms = {
         "features": feature_bytes(dataset),
         "graph": of["edges"] * (2 * ENTRY + EVENT) + 8 * of["nodes"],
         "state": of["nodes"] * state_bytes(shape_of(testbed(point).workload(point))),
     }
-    return {**found, "samples": SLOT * neighbours(dataset, scale), "lasting": sum(found.values())}
+    return {**terms, "samples": SLOT * neighbours(dataset, scale), "lasting": sum(terms.values())}
 
 
 def refusals(scale: Mapping[str, int], names: Sequence[str]) -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[
     return [{"assumption": name, "off by, times": apart, "within 15 %": count, "of": len(known)} for name, apart, count in columns]
 
 
-def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], found: Sequence[Mapping[str, Any]]) -> str:
+def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], lines: Sequence[Mapping[str, Any]]) -> str:
     """Return in words which assumption brings our speed-up near the printed one, the reason of a row of FAST's Table 4.
 
     Of cases within 15 % that leave at most `PART` of the difference, that of fewest assumptions, then the one that fits all rows best.
@@ -33,7 +33,7 @@ def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], found: Sequen
     returned.
     """
     printed, (base, *others) = line["printed"], assumptions
-    off = {str(one["assumption"]): float(one["off by, times"]) for one in found}
+    off = {str(one["assumption"]): float(one["off by, times"]) for one in lines}
     if not np.isfinite(printed):
         return NOT_PRINTED
     if abs(line[base] / printed - 1) <= AGREES:

@@ -90,19 +90,19 @@ class Epoch:
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Yield the sampled neighbourhood of every batch, in order."""
-        return (found for _, found in self.data.sample_batches(self.deal, False, SAMPLING))
+        return (batch for _, batch in self.data.sample_batches(self.deal, False, SAMPLING))
 
     def last(self) -> tuple[range, Neighbourhood]:
         """Return the events of the last whole batch, and its sampled neighbourhood."""
         size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
         events = range(stop - size, stop)
-        ((_, found),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)
-        return events, found
+        ((_, batch),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)
+        return events, batch
 
     def batches(self) -> Iterator[tuple[Asked, Asked]]:
         """Yield what every batch reads of node features and of event features."""
-        for found in self.neighbourhoods():
-            yield Asked.of(found.nodes), Asked.of(self.data.training.original(found.edges))
+        for batch in self.neighbourhoods():
+            yield Asked.of(batch.nodes), Asked.of(self.data.training.original(batch.edges))
 
 
 @lru_cache(maxsize=2)
@@ -113,10 +113,10 @@ def epoch(name: str, most: int) -> Epoch:
     """
     if name in PRINTED:
         return of(name, prepared(name, most), len(stand_in(name)))
-    found = catalogue.load(name)
-    if not isinstance(found, EventStream):
+    events = catalogue.load(name)
+    if not isinstance(events, EventStream):
         raise UserError(f"dataset '{name}': expected a stream of events")
-    return of(name, PreparedStream.of(found.span(0, min(most, len(found))), Protocol()), len(found))
+    return of(name, PreparedStream.of(events.span(0, min(most, len(events))), Protocol()), len(events))
 
 
 def of(name: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -> Epoch:
@@ -132,11 +132,11 @@ def epoch_of(point: StudyPoint) -> Epoch:
     return epoch(point.dataset, point.setting("most"))
 
 
-def outer(found: Neighbourhood) -> Subgraph:
+def outer(batch: Neighbourhood) -> Subgraph:
     """Return the edges of a batch's outermost hop, which has most of them; a row for each different source (FAST §5)."""
-    tree = found.trees[0]
+    tree = batch.trees[0]
     hop = tree.hops[-1]
-    once, place = unique_ids(found.nodes[tree.levels[-1][hop.slot[hop.there]]])
+    once, place = unique_ids(batch.nodes[tree.levels[-1][hop.slot[hop.there]]])
     return Subgraph(np.count_nonzero(hop.there, 1).astype(np.int64), place, once.size)
 
 
@@ -144,4 +144,4 @@ def largest(one: Epoch) -> Subgraph:
     """Return the outermost hop of most edges among an epoch's last batches, FAST §6.3's "largest sampled subgraph"."""
     part, size = one.deal.part, one.deal.size
     deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
-    return max((outer(found) for _, found in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)
+    return max((outer(batch) for _, batch in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

@@ -48,8 +48,8 @@ def shares(spent: Mapping[str, float]) -> dict[str, float]:
 
     spent: seconds by operation name.
     """
-    found = by_part(spent)
-    return {part: share / sum(found.values()) for part, share in found.items()}
+    seconds_by_part = by_part(spent)
+    return {part: share / sum(seconds_by_part.values()) for part, share in seconds_by_part.items()}
 
 
 def stream(dataset: str, events: int) -> EventStream:
@@ -81,9 +81,9 @@ def executed(point: StudyPoint) -> dict[str, Any]:
     names, choice = point.setting("strategies"), bed().choice(point.model, of["hidden"])
     settings = Settings(4, 1e-4, device="cpu", bus=of.get("bus", 0.0))
     events = stream(point.dataset, of["events"])
-    found = streams_in_turn({name: (name, hyper) for name in names}, events, choice, 1, of["epochs"], 1, settings)
+    executed = streams_in_turn({name: (name, hyper) for name in names}, events, choice, 1, of["epochs"], 1, settings)
     result = {}
-    for name, passes in found.items():
+    for name, passes in executed.items():
         spans = [one.trace.span_ns for one in passes]
         middle = passes[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
         seconds = {str(op): float(s) for op, s in time_by_op(middle.trace).items()}
@@ -111,9 +111,9 @@ def before(point: StudyPoint) -> dict[str, float]:
     deal = data.assignment(False, 1, BATCH, 0, hyper.events.every)
     others, seed, compress = data.negatives_of(False, 0, 0), draws.derive_key(0, 0), 0.0
     begun = time.perf_counter()
-    for _, found in sample_batches(data.training, deal, sampling, others, seed):
+    for _, batch in sample_batches(data.training, deal, sampling, others, seed):
         at = time.perf_counter()
-        residents.load(found, data.training)
+        residents.load(batch, data.training)
         compress += time.perf_counter() - at
     sample = time.perf_counter() - begun - compress
     return {"residents": filled, "sample": sample, "compress": compress, "presampled": hyper.events.presample}

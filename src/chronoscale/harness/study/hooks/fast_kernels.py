@@ -49,5 +49,5 @@ def of_operators(point: StudyPoint) -> dict[str, Any]:
     `targets`, `edges`, and `kernels`: 'operator, whose' -> fields of `Kernel`.
     """
     graph = largest(epoch_of(point))
-    found = {", ".join(name): kernel._asdict() for name, kernel in kernels(graph).items()}
-    return {"targets": graph.counts.size, "edges": graph.source.size, "kernels": found}
+    by_name = {", ".join(name): kernel._asdict() for name, kernel in kernels(graph).items()}
+    return {"targets": graph.counts.size, "edges": graph.source.size, "kernels": by_name}

@@ -35,12 +35,12 @@ SUM, SOFTMAX = "aggregation", "edge softmax"
 
 def batch(one: Epoch) -> Batch:
     """Return an epoch's last whole batch on the CPU, with random features, for timing TGAT's passes (FAST's Figure 2)."""
-    events, found = one.last()
+    events, batch = one.last()
     source, others = one.data.training, one.data.negatives_of(False, 0, 0)(events)
     times = source.roots(events, others, events.start)[2]
-    made = Batch.of(source, events, others, times, found, BatchLoads(TableLoad(found.nodes), TableLoad(found.edges), TableLoad(NO_ROWS)))
+    made = Batch.of(source, events, others, times, batch, BatchLoads(TableLoad(batch.nodes), TableLoad(batch.edges), TableLoad(NO_ROWS)))
     drawn = torch.Generator().manual_seed(0)
-    made.features, made.edges = (torch.randn(ids.size, one.width, generator=drawn) for ids in (found.nodes, found.edges))
+    made.features, made.edges = (torch.randn(ids.size, one.width, generator=drawn) for ids in (batch.nodes, batch.edges))
     made.send(torch.device("cpu"))
     return made
 

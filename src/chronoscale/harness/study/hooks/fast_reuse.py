@@ -93,8 +93,8 @@ def _scores(edge: Int64, heads: int) -> Int64:
 def _together(block: Int64, warp: Int64, step: Int64, sector: Int64) -> Reads:
     """What a warp reads in a step is asked for once a sector; warps of a block take turns step by step."""
     steps, warps, sectors = (int(part.max(initial=0)) + 1 for part in (step, warp, sector))
-    found = np.unique(((block * steps + step) * warps + warp) * sectors + sector)
-    return Reads(found // (steps * warps * sectors), found % sectors, np.zeros(found.size, np.bool_), SECTOR)
+    touched = np.unique(((block * steps + step) * warps + warp) * sectors + sector)
+    return Reads(touched // (steps * warps * sectors), touched % sectors, np.zeros(touched.size, np.bool_), SECTOR)
 
 
 def hit_rates(reads: Reads, gpu: Gpu = A100) -> Hits:

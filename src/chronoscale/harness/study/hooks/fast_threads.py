@@ -46,10 +46,10 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
     Settings: `threads`: the most, `batches`, `repeats`. Returns {'seconds': threads -> median}.
     """
     one = epoch_of(point)
-    asked, tcsr = roots(one, point.setting("batches")), one.data.training.tcsr
+    root_batches, tcsr = roots(one, point.setting("batches")), one.data.training.tcsr
 
     def sample(threads: int) -> None:
-        for node, before in asked:
+        for node, before in root_batches:
             tcsr.hops(node, before, SAMPLING.fanouts, threads=threads)
 
     counts = range(1, point.setting("threads") + 1)
@@ -63,25 +63,25 @@ def binding(point: StudyPoint) -> dict[str, Any]:
     `how`: in words, how threads are bound here. Settings: `threads`, `batches`, `repeats`.
     """
     one, threads = epoch_of(point), point.setting("threads")
-    graph, asked = one.data.training.tcsr, roots(one, point.setting("batches"))
-    read = [sampler_reads(graph, batch, FANOUT, threads) for batch in asked]
-    places = {UNBOUND: scattered(SERVER, threads, len(asked), 0)}
+    graph, root_batches = one.data.training.tcsr, roots(one, point.setting("batches"))
+    read = [sampler_reads(graph, batch, FANOUT, threads) for batch in root_batches]
+    places = {UNBOUND: scattered(SERVER, threads, len(root_batches), 0)}
     for similarity in SIMILARITIES:
-        bound = bind_by_affinity(thread_affinity(graph, asked, threads, similarity=similarity), SERVER)
-        places[f"topology-aware, {similarity}"] = [list(bound.cpus)] * len(asked)
+        bound = bind_by_affinity(thread_affinity(graph, root_batches, threads, similarity=similarity), SERVER)
+        places[f"topology-aware, {similarity}"] = [list(bound.cpus)] * len(root_batches)
     hits = {who: dict(zip(("L1", "L2", "L3"), hit_rates(read, where, SERVER), strict=True)) for who, where in places.items()}
-    return {"hits": hits, **_gain(one, asked, point.setting("repeats"))}
+    return {"hits": hits, **_gain(one, root_batches, point.setting("repeats"))}
 
 
-def _gain(one: Epoch, asked: Sequence[Roots], repeats: int) -> dict[str, Any]:
+def _gain(one: Epoch, root_batches: Sequence[Roots], repeats: int) -> dict[str, Any]:
     graph, here = one.data.training.tcsr, CpuTopology.detect()
-    bound = bind_by_affinity(thread_affinity(graph, asked, len(here)), here)
+    bound = bind_by_affinity(thread_affinity(graph, root_batches, len(here)), here)
     cpus: Sequence[int] = bound.cpus or [cpu.number for cpu in here.cpus]
     taken: dict[bool, list[float]] = {False: [], True: []}
     for repeat in range(repeats + 1):
         for binds in taken:
             with crew.threads_bound_to(list(cpus) if binds else []):
-                for node, before in asked:
+                for node, before in root_batches:
                     start = time.perf_counter()
                     graph.sample(node, before, FANOUT, threads=0 if binds else len(here))
                     if repeat:
@@ -133,10 +133,10 @@ def alike(most: int, batches: int, threads: int) -> Float64:
     data = prepared("wikitalk", most)
     deal = data.assignment(False, 1, BATCH, 0, max(-(-data.training_events // BATCH) // batches, 1))
     others, parts = data.negatives_of(False, 0, data.protocol.seed), [deal.rank_events(at, 0) for at in range(deal.iterations)]
-    asked = [data.training.roots(own, others(own), own.start)[:2] for own in parts]
-    found = thread_affinity(data.training.tcsr, asked, threads) / len(asked)
-    np.fill_diagonal(found, -1.0)
-    return found
+    root_batches = [data.training.roots(own, others(own), own.start)[:2] for own in parts]
+    affinities = thread_affinity(data.training.tcsr, root_batches, threads) / len(root_batches)
+    np.fill_diagonal(affinities, -1.0)
+    return affinities
 
 
 def bound_here(near: Float64) -> str:

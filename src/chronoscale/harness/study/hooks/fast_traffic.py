@@ -52,7 +52,7 @@ class Sent:
 class Table(Protocol):
     """Cached rows of one feature table, batch after batch, as `traffic` counts misses."""
 
-    def sends(self, asked: Asked) -> tuple[int, bool, int]:
+    def sends(self, requested: Asked) -> tuple[int, bool, int]:
         """Return of the next batch: rows it sends, whether they were compressed (each sent once), and rows cached from now on."""
         ...
 
@@ -60,14 +60,14 @@ class Table(Protocol):
 class Fixed:
     """Cache whose rows never change. held: ids of cached rows, of `rows` in all; nothing is compressed where all are cached."""
 
-    def __init__(self, held: Int32, rows: int, compressed: bool) -> None:
+    def __init__(self, resident: Int32, rows: int, compressed: bool) -> None:
         self._missing = np.ones(rows, np.bool_)
-        self._missing[held] = False
-        self._compressed = compressed and held.size < rows
+        self._missing[resident] = False
+        self._compressed = compressed and resident.size < rows
 
-    def sends(self, asked: Asked) -> tuple[int, bool, int]:
-        missing = self._missing[asked.once]
-        return int(np.count_nonzero(missing) if self._compressed else asked.times[missing].sum()), self._compressed, 0
+    def sends(self, requested: Asked) -> tuple[int, bool, int]:
+        missing = self._missing[requested.once]
+        return int(np.count_nonzero(missing) if self._compressed else requested.times[missing].sum()), self._compressed, 0
 
 
 class Changing:
@@ -79,13 +79,13 @@ class Changing:
     def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
         self._retained, self._compressed = RetainedRows(batches, rows, slots), compressed
 
-    def sends(self, asked: Asked) -> tuple[int, bool, int]:
-        missing = self._retained.slots[asked.once] < 0
+    def sends(self, requested: Asked) -> tuple[int, bool, int]:
+        missing = self._retained.slots[requested.once] < 0
         come, _ = self._retained.next()
         if self._compressed:
             return int(np.count_nonzero(missing)), True, come.size
-        rest = missing & ~np.isin(asked.once, come)  # what is kept from now on is sent once
-        return int(come.size + asked.times[rest].sum()), False, come.size
+        rest = missing & ~np.isin(requested.once, come)  # what is kept from now on is sent once
+        return int(come.size + requested.times[rest].sum()), False, come.size
 
 
 def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
@@ -106,14 +106,14 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> di
     seen: how often rows were asked for, by which caches are filled. Equals `PreparedStream.work`'s counts. Takes a second pass over the
     batches, and their different rows in memory, where a cache changes from batch to batch.
     """
-    held = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
+    resident = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
     changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}
-    asked = [CachedRows(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
+    requested = [CachedRows(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
     tables: dict[str, list[Table]] = {}
     for name, way in ways.items():
-        of = zip(held[name], one.sizes, (0, 1), strict=True)
+        of = zip(resident[name], one.sizes, (0, 1), strict=True)
         tables[name] = [
-            Changing([batch[n] for batch in asked], rows, ids.size, way.compressed)
+            Changing([batch[n] for batch in requested], rows, ids.size, way.compressed)
             if name in changing
             else Fixed(ids, rows, way.compressed)
             for ids, rows, n in of
@@ -122,8 +122,8 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> di
     for batch in one.batches():
         slots = [int(part.times.sum()) for part in batch]
         for name in ways:
-            (nodes, shrunk, kept), (edges, slim, stay) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
-            indexed = shrunk or held[name].nodes.size or name in changing
-            sums[name] += nodes, edges, slots[0] * bool(indexed) + kept + stay, slots[0] * shrunk + slots[1] * slim
-    counts = {name: [int(count) for count in found] for name, found in sums.items()}
+            (nodes, shrunk, remaining), (edges, slim, stay) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))
+            indexed = shrunk or resident[name].nodes.size or name in changing
+            sums[name] += nodes, edges, slots[0] * bool(indexed) + remaining + stay, slots[0] * shrunk + slots[1] * slim
+    counts = {name: [int(count) for count in sent] for name, sent in sums.items()}
     return {name: Sent(nodes, edges, numbers, looked, ways[name].node) for name, (nodes, edges, numbers, looked) in counts.items()}

@@ -41,7 +41,7 @@ def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies
     seen: frequencies that it chooses by, of pre-sampled batches; real: those of all batches.
     """
     cached: CachedRows = placement.fill(seen, room)
-    hits = sum(int(asked[ids].sum(dtype=np.int64)) for asked, ids in zip(real, cached, strict=True))
+    hits = sum(int(requests[ids].sum(dtype=np.int64)) for requests, ids in zip(real, cached, strict=True))
     return Split(cached.nodes.size, cached.edges.size, hits)
 
 
@@ -55,9 +55,9 @@ def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Spl
     counts = np.arange(min(nodes.size - 1, room.total // room.node if room.node else 0) + 1)
     beside = (room.total - counts * room.node) // room.edge if room.edge else np.zeros_like(counts)
     beside = np.minimum(beside, edges.size - 1)
-    found = nodes[counts] + edges[beside]
-    at = int(found.argmax())
-    return Split(at, int(beside[at]), int(found[at]))
+    volumes = nodes[counts] + edges[beside]
+    at = int(volumes.argmax())
+    return Split(at, int(beside[at]), int(volumes[at]))
 
 
 def _hits(seen: Int32, real: Int32, size: int) -> Int64:
@@ -87,8 +87,8 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
         }
         most = best(seen, known[0], room).hits
         hits[f"{count or 'all'} batches"] = {name: chosen(*split, known[0], room).hits / most for name, split in splits.items()}
-    found = {stage: _plain(of) for stage, of in sent.items()}
-    return {"part": one.part, "batches": one.deal.iterations, "width": one.width, "sent": found, "hits": hits}
+    volumes = {stage: _plain(of) for stage, of in sent.items()}
+    return {"part": one.part, "batches": one.deal.iterations, "width": one.width, "sent": volumes, "hits": hits}
 
 
 def by_share(point: StudyPoint) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def by_share(point: StudyPoint) -> dict[str, Any]:
     one, count = epoch_of(point), point.setting("presample")[-1]
     names = [(name, share) for name in point.setting("strategies") for share in point.setting("cached")]
     sent = traffic(one, {f"{name} {share:g}": loading(name, share, one.width) for name, share in names}, _frequencies(one, count))
-    found = [{"strategy": name, "ratio": share, **_plain(sent[f"{name} {share:g}"])} for name, share in names]
-    return {"sent": found, "events": len(one.data.whole.stream), "batches": one.deal.iterations}
+    volumes = [{"strategy": name, "ratio": share, **_plain(sent[f"{name} {share:g}"])} for name, share in names]
+    return {"sent": volumes, "events": len(one.data.whole.stream), "batches": one.deal.iterations}
 
 
 def host(point: StudyPoint) -> dict[str, float]:

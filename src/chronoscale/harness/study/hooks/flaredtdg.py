@@ -43,9 +43,9 @@ UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the 
 
 def bed() -> SnapshotTestbed:
     """Return the testbed of FlareDTDG's studies: stand-ins of its data sets, its windows and model sizes."""
-    found = of_paper("flaredtdg")
-    assert isinstance(found, SnapshotTestbed)
-    return found
+    bed = of_paper("flaredtdg")
+    assert isinstance(bed, SnapshotTestbed)
+    return bed
 
 
 def counts(dataset: str) -> Published:
@@ -107,11 +107,11 @@ def history(theirs: float, ours: float) -> str:
 
     theirs, ours: relative changes, printed and simulated; -0.4: 40 % less.
     """
-    said = f"of {window()} snapshots a window keeps {kept():.3g}, {1 - kept() / window():.0%} less of nodes, and of edges less than that"
+    reason = f"of {window()} snapshots a window keeps {kept():.3g}, {1 - kept() / window():.0%} less of nodes, and of edges less than that"
     if abs(ours / theirs - 1) <= AGREES:
-        return said
+        return reason
     longer = window() * (1 + ours) / (1 + theirs)
-    return f"{said}; {-theirs:.0%} less would be that of a full history of {longer:.3g} snapshots, not {window()}"
+    return f"{reason}; {-theirs:.0%} less would be that of a full history of {longer:.3g} snapshots, not {window()}"
 
 
 def in_both(line: Mapping[str, Any], name: str, outside: Sequence[str]) -> float:
@@ -134,10 +134,10 @@ def on_device(one: Record, uncut: Points) -> str:
         return f"{beyond}{snapshots} snapshots, {snapshots / one.gpus:.3g} a GPU, and what checkpoints keep of them"
     if one.strategy != "flaredtdg":
         return f"{beyond}windows of {window()} snapshots; {UNPRINTED[one.strategy]} not printed"
-    said = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=one.dataset, model=one.model):.3g}"
+    reason = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=one.dataset, model=one.model):.3g}"
     if one.mean_gb < UNEVEN * one.peak_gb:
-        said += f"; {one.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
-    return said
+        reason += f"; {one.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
+    return reason
 
 
 def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
@@ -170,12 +170,12 @@ def error_ratios(number: int, model: str, rival: str) -> Range:
 
     number: of the printed table. Of data sets that have both and whose task is regression. Raises ValueError where there are none.
     """
-    found = []
+    ratios = []
     for line in published("flaredtdg").tables[number].rows:
         dataset, known = str(line["dataset"]), not isinstance(line.get(rival, ""), str)
         if line["model"] == model and known and regresses(dataset):
-            found.append(float(line["flaredtdg"]) / float(line[rival]))
-    return Range(strategy="flaredtdg", over=rival, low=min(found), mean=float(np.mean(found)), high=max(found))
+            ratios.append(float(line["flaredtdg"]) / float(line[rival]))
+    return Range(strategy="flaredtdg", over=rival, low=min(ratios), mean=float(np.mean(ratios)), high=max(ratios))
 
 
 def growth(cells: Points, quantity: str) -> list[float]:
@@ -209,12 +209,12 @@ def copies(dataset: str, name: str, gb: float) -> str:
     return "" if round(times) == gpus else f"{times:.0f} times Table 5's {each:g}, but {gpus} GPUs (Table 2): {gpus * each:.3g}; "
 
 
-def snapshots_in(held: Terms, length: int, gb: float) -> float:
+def snapshots_in(footprints: Terms, length: int, gb: float) -> float:
     """Return how many of `length` snapshots `gb` would hold, for reasons of FlareDTDG's Table 1.
 
     held: bytes by term of all `length` snapshots; its `working` bytes are needed in any case.
     """
-    return (gb * GB - held["working"]) / (held["total"] - held["working"]) * length
+    return (gb * GB - footprints["working"]) / (footprints["total"] - footprints["working"]) * length
 
 
 def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
@@ -242,14 +242,14 @@ def holdings(point: StudyPoint) -> dict[str, Any]:
     `held`: system -> bytes by term; `features`: a snapshot's, in the paper's unit, and in `bytes`; `cache`: DynaHB's, GB.
     """
     name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
-    held = {
+    footprints = {
         "esdg": esdg_footprint(stats, model, len(stats)),
         "dynahb": dynahb_footprint(stats, model, window(), gpus),
         "dynagraph": dynagraph_footprint(stats, model, window()),
     }
     size = feature_bytes(counts(name).nodes or 0, width(name))
     cache = dynahb_cache_bytes(statistics(name), width(name), gpus) / GB
-    terms = {system: {term: getattr(one, term) for term in TERMS} for system, one in held.items()}
+    terms = {system: {term: getattr(one, term) for term in TERMS} for system, one in footprints.items()}
     return {"held": terms, "features": size / (MIXED if name in CACHED else GB), "bytes": size, "cache": cache}
 
 
@@ -263,17 +263,17 @@ def why_features(dataset: str, size: float) -> str:
     return f"{width(dataset)} numbers a node, decimal GB"
 
 
-def why_esdg(dataset: str, held: Terms, theirs: float, bound: bool) -> str:
+def why_esdg(dataset: str, footprints: Terms, theirs: float, bound: bool) -> str:
     """Return the reason of a row of FlareDTDG's Table 1: how many snapshots ESDG's printed device memory holds.
 
     held: bytes by term. theirs: printed GB; bound: whether that is a lower bound.
     """
     count = snapshots_trained(dataset)
     if bound:
-        return f"{ABOVE}it is {snapshots_in(held, count, theirs):.0f} snapshots of {count}"
-    real, ours = a_gpu(dataset)["esdg"] * gpus_of(dataset), held["total"] / GB
-    said = f"ours is {ours / real:.2f} times that, which {snapshots_in(held, count, real):.0f} snapshots would hold; {count} train"
-    return (copies(dataset, "esdg", theirs) or "a whole window; ") + said
+        return f"{ABOVE}it is {snapshots_in(footprints, count, theirs):.0f} snapshots of {count}"
+    real, ours = a_gpu(dataset)["esdg"] * gpus_of(dataset), footprints["total"] / GB
+    reason = f"ours is {ours / real:.2f} times that, which {snapshots_in(footprints, count, real):.0f} snapshots would hold; {count} train"
+    return (copies(dataset, "esdg", theirs) or "a whole window; ") + reason
 
 
 def why_cache(dataset: str, theirs: float, bound: bool) -> str:
@@ -292,17 +292,17 @@ def why_cache(dataset: str, theirs: float, bound: bool) -> str:
     return f"{ABOVE * bound}{why}"
 
 
-def why_dynagraph(dataset: str, held: Terms, theirs: float, assumed: Sequence[str]) -> str:
+def why_dynagraph(dataset: str, footprints: Terms, theirs: float, assumed: Sequence[str]) -> str:
     """Return the reason of a row of FlareDTDG's Table 1: how many more values a row explain DynaGraph's printed device memory.
 
     held: bytes by term. theirs: printed GB. assumed: data sets whose model width the paper does not print.
     """
     model, stats = stack(dataset), trained(dataset)
     if dataset in assumed:
-        wider = dynagraph_footprint(stats, replace(model, hidden=model.hidden + 1), window()).total - held["total"]
-        met = model.hidden + (theirs * GB - held["total"]) / wider
+        wider = dynagraph_footprint(stats, replace(model, hidden=model.hidden + 1), window()).total - footprints["total"]
+        met = model.hidden + (theirs * GB - footprints["total"]) / wider
         return f"met by a width of {met:.1f}; {model.hidden} is assumed"
-    more = (theirs * GB - held["total"]) / (window() * stats.num_nodes * FP32)
+    more = (theirs * GB - footprints["total"]) / (window() * stats.num_nodes * FP32)
     return (
         f"met by {more:.3g} more numbers a row and step, {more / model.hidden:.1f} times the width; sums of gates kept beside gates are 8"
     )

@@ -30,14 +30,14 @@ def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Used by Figures 6 and 8 and Table 3.
     """
-    found, absent = list[str](), list[str]()
+    present, absent = list[str](), list[str]()
     for name in names:
         try:
             assert isinstance(catalogue.load(name), SnapshotSequence)
-            found.append(name)
+            present.append(name)
         except UserError as error:
             absent.append(f"Skipped: {error}.")
-    return found, absent
+    return present, absent
 
 
 def training(point: StudyPoint) -> dict[str, Any]:

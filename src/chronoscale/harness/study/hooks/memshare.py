@@ -40,9 +40,9 @@ TERMS = tuple(one.name for one in fields(Communication) if one.name != "negative
 
 def bed() -> SpreadStreams:
     """Return the testbed of MemShare's studies: generated event streams with hot nodes, on several machines."""
-    found = of_paper("memshare")
-    assert isinstance(found, SpreadStreams)
-    return found
+    bed = of_paper("memshare")
+    assert isinstance(bed, SpreadStreams)
+    return bed
 
 
 def spread(one: Replayed) -> dict[str, Any]:
@@ -81,22 +81,22 @@ def real(name: str) -> EventStream:
 
     Raises UserError where it is not installed or no event stream.
     """
-    found = catalogue.load(name)
-    if not isinstance(found, EventStream):
+    events = catalogue.load(name)
+    if not isinstance(events, EventStream):
         raise UserError(f"dataset '{name}': expected a stream of events")
-    return replace(found.span(0, min(MOST, len(found))), features=None, labels=None, node_features=None)
+    return replace(events.span(0, min(MOST, len(events))), features=None, labels=None, node_features=None)
 
 
 def at_hand(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split names into real streams that are installed, and a note for each that is not, for MemShare's Figures 2, 3, 5 and 7."""
-    found, absent = list[str](), list[str]()
+    present, absent = list[str](), list[str]()
     for name in names:
         try:
             real(name)
-            found.append(name)
+            present.append(name)
         except UserError as error:
             absent.append(f"Skipped: {error}.")
-    return found, absent
+    return present, absent
 
 
 def events_of(dataset: str, divisor: int) -> EventStream:
@@ -109,8 +109,8 @@ def events_of(dataset: str, divisor: int) -> EventStream:
 
 def length(dataset: str, divisor: int) -> tuple[int, int]:
     """Return (events, nodes) of a stand-in, or of the real stream where `divisor` is 0."""
-    found = events_of(dataset, divisor)
-    return len(found), found.num_nodes
+    events = events_of(dataset, divisor)
+    return len(events), events.num_nodes
 
 
 def part_size(dataset: str, divisor: int, batch: int) -> int:
@@ -161,10 +161,10 @@ def division(point: StudyPoint) -> dict[str, Any]:
     """
     events = events_of(point.dataset, point.setting("divisor"))
     cut = partition_stream(events, PARTS, point.setting("policy"), point.setting("shared"), trained=int(bed().trains * len(events)))
-    found = PartitionQuality.of(events, cut, point.setting("size"))
-    whole = found.loads[found.loads.sum(1) == found.loads[0].sum()]
+    quality = PartitionQuality.of(events, cut, point.setting("size"))
+    whole = quality.loads[quality.loads.sum(1) == quality.loads[0].sum()]
     ends = {"most": [float(value) for value in whole.max(1)], "mean": [float(value) for value in whole.mean(1)]}
-    return {**ends, "balance": [float(value) for value in found.balance], "cut": float(found.cut_ratio)}
+    return {**ends, "balance": [float(value) for value in quality.balance], "cut": float(quality.cut_ratio)}
 
 
 def neighbours(point: StudyPoint) -> dict[str, float]:
@@ -185,7 +185,7 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
     sampling = Sampling((bed().fanout[point.dataset],), boundary=ways[of["way"]])
     work = DistributedStream(data, StreamDistribution(shared=of["shared"]), PARTS).work(False, of["size"], sampling, 0, every, True)
     figures = {"neighbours": work.sampled, "events asked of other ranks": work.asked_edges, "nodes asked of them": work.asked_nodes}
-    return {what: float(found.sum()) / float(work.roots.sum()) for what, found in figures.items()}
+    return {what: float(counts.sum()) / float(work.roots.sum()) for what, counts in figures.items()}
 
 
 def volumes(point: StudyPoint) -> dict[str, Any]:
@@ -196,12 +196,14 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
     """
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
     widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
-    found = Remoteness.of(events, partition_stream(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"])
-    slots = found.slots.sum() / found.roots.sum()
-    eq25 = communication.published_communication(StreamCut.of(found), widths, slots, of["theta"], of["sent"])
+    remoteness = Remoteness.of(
+        events, partition_stream(events, PARTS, "shared-nodes", of["shared"]), bed().fanout["gdelt"], PARTS * of["size"]
+    )
+    slots = remoteness.slots.sum() / remoteness.roots.sum()
+    eq25 = communication.published_communication(StreamCut.of(remoteness), widths, slots, of["theta"], of["sent"])
     ways = {
         "eq. 25": eq25,
-        "each ratio of what it multiplies": communication.estimate_communication(found, widths, of["theta"], of["sent"]),
+        "each ratio of what it multiplies": communication.estimate_communication(remoteness, widths, of["theta"], of["sent"]),
     }
 
     def a_event(one: Communication) -> dict[str, float]:
@@ -223,11 +225,11 @@ def accuracy_gains(rival: str, model: str) -> dict[str, float]:
 
     rival: name of a strategy. Columns of a study's row: published_low, published_mean, published_high; points of AP.
     """
-    found = {(line["gpus"], line["strategy"], line["model"]): line for line in published("memshare").tables[3].rows if "model" in line}
+    by_setting = {(line["gpus"], line["strategy"], line["model"]): line for line in published("memshare").tables[3].rows if "model" in line}
     each = [
         float(str(mine[name])) - float(str(theirs[name]))
-        for (gpus, strategy, kind), theirs in found.items()
-        if (strategy, kind) == (rival, model) and (mine := found.get((gpus, "memshare", model)))
+        for (gpus, strategy, kind), theirs in by_setting.items()
+        if (strategy, kind) == (rival, model) and (mine := by_setting.get((gpus, "memshare", model)))
         for name in ("lastfm", "wikitalk", "stackof", "gdelt")
     ]
     return {"published_low": min(each), "published_mean": float(np.mean(each)), "published_high": max(each)}

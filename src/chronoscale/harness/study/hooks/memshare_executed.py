@@ -36,9 +36,9 @@ PROTOCOL = Protocol(ranked=1)
 
 def cut_short(point: StudyPoint) -> EventStream:
     """Return the first events of a point's stream, as many as its setting `events`; all of them where that is 0."""
-    found = events_of(point.dataset, point.setting("divisor"))
+    events = events_of(point.dataset, point.setting("divisor"))
     most = point.setting("events")
-    return found.span(0, min(most, len(found))) if most else found
+    return events.span(0, min(most, len(events))) if most else events
 
 
 def summary(passes: list[Pass]) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def together(point: StudyPoint) -> dict[str, Any]:
     ]
     settings = Settings(1, of["rate"], device="cpu", network=of["network"], network_latency=of["latency"] * (of["network"] > 0))
     planned = {name: (case["strategy"], hyper) for (name, case), hyper in zip(cases.items(), hypers, strict=True)}
-    found = streams_in_turn(planned, cut_short(point), choice, point.gpus, of["epochs"], 0, settings)
-    return {name: summary(passes) for name, passes in found.items()}
+    executed = streams_in_turn(planned, cut_short(point), choice, point.gpus, of["epochs"], 0, settings)
+    return {name: summary(passes) for name, passes in executed.items()}
 
 
 def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:

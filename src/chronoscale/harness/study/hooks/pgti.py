@@ -31,9 +31,9 @@ STAGES = ("load", "windows", "standardise", "train")
 
 def bed() -> SignalTestbed:
     """Return the testbed of PGT-I's studies."""
-    found = of_paper(PAPER)
-    assert isinstance(found, SignalTestbed)
-    return found
+    bed = of_paper(PAPER)
+    assert isinstance(bed, SignalTestbed)
+    return bed
 
 
 def workload(dataset: str, strategy: str = "index") -> Workload:
@@ -196,8 +196,8 @@ def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dic
 
 def printed_totals() -> dict[str, float]:
     """Return the seconds that PGT-I's printed minutes and ratios imply, by name: on one GPU, and in all on 128."""
-    alone, ranges = published_rows(4)[1], published_ranges(7)
-    whole, before = float(alone["minutes"]) * 60, float(alone["prepare_s"])
+    single, ranges = published_rows(4)[1], published_ranges(7)
+    whole, before = float(single["minutes"]) * 60, float(single["prepare_s"])
     slow, times, trained_times, distributed = (float(ranges[i].mean or NAN) for i in (1, 2, 3, 5))
     dist, trained = whole / times, (whole - before) / trained_times
     ddp = dist * slow

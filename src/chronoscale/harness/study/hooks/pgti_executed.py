@@ -31,10 +31,10 @@ TIE = 0.01  # of the naive error: neither is better
 @cache
 def signal(dataset: str) -> Signal:
     """Return an installed data set of sensor readings. Raises UserError where it is not installed or no signal."""
-    found = catalogue.load(dataset)
-    if not isinstance(found, Signal):
+    data = catalogue.load(dataset)
+    if not isinstance(data, Signal):
         raise UserError(f"dataset '{dataset}': expected a signal")
-    return found
+    return data
 
 
 def trained(point: StudyPoint) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def trained(point: StudyPoint) -> dict[str, Any]:
         planner = strategy(name)
         schedule, before = planner.plan(work, point.gpus, UNUSED), planner.prepare(work, point.gpus, UNUSED)
         plans[name] = execution.Planned(schedule, work.hyper, before)
-    with Sampler() as held:
+    with Sampler() as memory:
         done = execution.in_turn(plans, data, work.model, of["epochs"], learning_rate=RATE)
     return {
         name: {
@@ -63,7 +63,7 @@ def trained(point: StudyPoint) -> dict[str, Any]:
             "mae": np.array([epoch.scores["mae"] for epoch in passes]),
             "mse": np.array([epoch.scores["rmse"] for epoch in passes]) ** 2,
             "planned_bytes": float(plans[name].schedule.host),
-            "sampled_bytes": float(held.bytes) if len(plans) == 1 else NAN,
+            "sampled_bytes": float(memory.bytes) if len(plans) == 1 else NAN,
         }
         for name, passes in done.items()
     }
@@ -87,8 +87,8 @@ def deviation(dataset: str, horizon: int) -> float:
 def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, tuple[float, float]]:
     data = signal(dataset)
     windows: range = getattr(whole := Windows(len(data), horizon, horizon), phase)
-    found = naive_errors(data, whole, windows[:limit] if limit else windows)
-    return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in found.items()}
+    errors = naive_errors(data, whole, windows[:limit] if limit else windows)
+    return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in errors.items()}
 
 
 def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
@@ -99,7 +99,7 @@ def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict
     """
     # in order of time, as all strategies but those with local shuffling on several ranks
     limit = one.batches * one.batch * one.gpus if phase == "validation" else 0
-    return {name: found[squared] for name, found in _errors(one.dataset, one.horizon, phase, limit).items()}
+    return {name: errors[squared] for name, errors in _errors(one.dataset, one.horizon, phase, limit).items()}
 
 
 def against(best: float, known: float) -> str:

@@ -116,8 +116,8 @@ def increments(points: Points) -> Why:
         if abs(ratio - 1) <= AGREES:
             return f"within {AGREES:.0%}"
         ours = [p.increments for p in points.where(strategy=one.strategy, variant=variant) if p.status != "refused"]
-        said = f"{np.mean(ours):.0%} of its GraphConv rows are increments, the others sum in full"
-        return f"{said}; {HALO if one.over == 'distdgl' and ratio < 1 else f'why ours differs is {UNKNOWN}'}"
+        reason = f"{np.mean(ours):.0%} of its GraphConv rows are increments, the others sum in full"
+        return f"{reason}; {HALO if one.over == 'distdgl' and ratio < 1 else f'why ours differs is {UNKNOWN}'}"
 
     return why
 
@@ -178,12 +178,12 @@ def verdict(strategy: str, share: Mapping[str, float]) -> str:
         return "agrees: no data between GPUs but gradients" if not any(share[kind] for kind in BETWEEN) else "differs: data between GPUs"
     if strategy not in SAID:
         return NOT_PRINTED
-    largest, said = max(share, key=lambda kind: share[kind]), SAID[strategy]
-    if largest == said:
-        return f"agrees: most is {said}"
+    largest, reason = max(share, key=lambda kind: share[kind]), SAID[strategy]
+    if largest == reason:
+        return f"agrees: most is {reason}"
     between = max(BETWEEN, key=lambda kind: share[kind])
-    part = f" (between GPUs it is {said})" if between == said and share[said] else ""
-    return f"differs: in the paper most is {said}, here {largest}{part}; why is {UNKNOWN}"
+    part = f" (between GPUs it is {reason})" if between == reason and share[reason] else ""
+    return f"differs: in the paper most is {reason}, here {largest}{part}; why is {UNKNOWN}"
 
 
 def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:

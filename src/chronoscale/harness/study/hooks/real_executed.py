@@ -128,29 +128,29 @@ def _snapshots(schedule: Schedule, ns: Floats) -> pd.DataFrame:
     own = table[table["op"].isin(PARTS) & (table["layer"] == 0)]
     maps = own[own["op"] == Op.INCREMENT].set_index(["unit", "step"]).index
     convolved = own[own["op"].isin((Op.AGGREGATE, Op.INCREMENT))].set_index(["unit", "step"])[["rows", "edges"]]
-    found = convolved.assign(ms=own.groupby(["unit", "step"])["ns"].sum() / 1e6)
-    return found.assign(form=np.where(found.index.isin(maps), "map", "full")).rename(columns={"rows": "nodes"}).reset_index()
+    times = convolved.assign(ms=own.groupby(["unit", "step"])["ns"].sum() / 1e6)
+    return times.assign(form=np.where(times.index.isin(maps), "map", "full")).rename(columns={"rows": "nodes"}).reset_index()
 
 
-def predict(fitted: pd.DataFrame, asked: pd.DataFrame) -> Floats:
+def predict(fitted: pd.DataFrame, targets: pd.DataFrame) -> Floats:
     """Fit REAL's eq. 16 to snapshot times and return its predictions in ms, for Figure 27.
 
     Least squares on relative error, 'full' and 'map' apart. NaN for a form that was not fitted. fitted, asked: rows as `snapshot_times`.
     """
-    found = np.full(len(asked), np.nan)
+    times = np.full(len(targets), np.nan)
     for form, part in fitted.groupby("form"):
         model = LinearRegression().fit(part[["nodes", "edges"]], part["ms"], sample_weight=1 / part["ms"] ** 2)
-        here = (asked["form"] == form).to_numpy()
+        here = (targets["form"] == form).to_numpy()
         if here.any():
-            found[here] = model.predict(asked.loc[here, ["nodes", "edges"]])
-    return found
+            times[here] = model.predict(targets.loc[here, ["nodes", "edges"]])
+    return times
 
 
-def predicted_times(fitted: Points, held: Points) -> list[dict[Hashable, Any]]:
+def predicted_times(fitted: Points, tested: Points) -> list[dict[Hashable, Any]]:
     """Return the snapshots of `held` with eq. 16's prediction, fitted to `fitted`, and its relative error, for REAL's Figure 27."""
-    known, asked = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, held))
-    asked["predicted"] = predict(known, asked)
-    lines: list[dict[Hashable, Any]] = asked.assign(error=(asked["predicted"] / asked["ms"] - 1).abs()).to_dict("records")
+    known, targets = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, tested))
+    targets["predicted"] = predict(known, targets)
+    lines: list[dict[Hashable, Any]] = targets.assign(error=(targets["predicted"] / targets["ms"] - 1).abs()).to_dict("records")
     return lines
 
 

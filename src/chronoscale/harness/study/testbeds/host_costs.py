@@ -46,9 +46,9 @@ class Rates:
     @property
     def cluster(self) -> Cluster:
         """Return the A100 preset with this bus and this launch time."""
-        found = presets.cluster("a100")
-        link = replace(found.device.h2d, bandwidth=self.bus)
-        return replace(found, device=replace(found.device, h2d=link, copied=1.0, launch_s=self.launch_s))
+        cluster = presets.cluster("a100")
+        link = replace(cluster.device.h2d, bandwidth=self.bus)
+        return replace(cluster, device=replace(cluster.device, h2d=link, copied=1.0, launch_s=self.launch_s))
 
 
 @dataclass(frozen=True, slots=True)

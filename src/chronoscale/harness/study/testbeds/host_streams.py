@@ -102,10 +102,10 @@ class HostStreams(BaseModel):
         return Workload(point.dataset, stats, shape_for(self.choice(point.model), stats, hyper), hyper)
 
     def planner(self, point: StudyPoint) -> StreamStrategy:
-        found, ahead = strategy(point.strategy), point.setting("ahead", -1)
-        assert isinstance(found, StreamStrategy)
-        feeding = replace(found.feeding, compressed=found.feeding.compressed or point.setting("once", False))
-        return replace(found, feeding=feeding, ahead=found.ahead if ahead < 0 else ahead)
+        planner, ahead = strategy(point.strategy), point.setting("ahead", -1)
+        assert isinstance(planner, StreamStrategy)
+        feeding = replace(planner.feeding, compressed=planner.feeding.compressed or point.setting("once", False))
+        return replace(planner, feeding=feeding, ahead=planner.ahead if ahead < 0 else ahead)
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
@@ -145,9 +145,9 @@ class Counted:
             first = max(data.training_events // 2 - 3 * batches * size // 2, 0)
             deal = BatchAssignment(range(first, min(first + 3 * batches * size, data.training_events)), ranks, size)
             others, seed = data.negatives_of(False, 0, data.protocol.seed), draws.derive_key(data.protocol.seed, 0)
-            found = count_batches(data.training, deal, sampling, others, seed, data.residents(ranks, size, sampling, limit, loading))
-            third = slice(len(found) // 3, len(found) // 3 + batches)
-            data.cache.values[key] = BatchStatistics(**{field.name: getattr(found, field.name)[third] for field in fields(found)})
+            counts = count_batches(data.training, deal, sampling, others, seed, data.residents(ranks, size, sampling, limit, loading))
+            third = slice(len(counts) // 3, len(counts) // 3 + batches)
+            data.cache.values[key] = BatchStatistics(**{field.name: getattr(counts, field.name)[third] for field in fields(counts)})
         one = data.cache.values[key]
         assert isinstance(one, BatchStatistics)
         return one

@@ -46,12 +46,12 @@ class SignalTestbed(BaseModel):
     efficiency: float
 
     def cluster(self, point: StudyPoint) -> Cluster:
-        found = presets.scaled(presets.cluster(point.cluster), point.gpus)
+        cluster = presets.scaled(presets.cluster(point.cluster), point.gpus)
         of = {name: given for name, given in point.settings if given is not None}
-        launch = of.get("launch_s", found.device.launch_s)
-        assert found.engine is not None
-        engine = Link(of.get("bandwidth", found.engine.bandwidth), of.get("latency_s", found.engine.latency_s))
-        return replace(found, engine=engine, device=replace(found.device, launch_s=launch))
+        launch = of.get("launch_s", cluster.device.launch_s)
+        assert cluster.engine is not None
+        engine = Link(of.get("bandwidth", cluster.engine.bandwidth), of.get("latency_s", cluster.engine.latency_s))
+        return replace(cluster, engine=engine, device=replace(cluster.device, launch_s=launch))
 
     def workload(self, point: StudyPoint) -> Workload:
         hidden, heads, batch = (point.setting(name, getattr(self, name)) for name in ("hidden", "heads", "batch"))

@@ -49,9 +49,9 @@ def factor(dataset: str) -> int:
 @cache
 def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
     """Return the snapshots of a data set's stand-in, not scaled. share: of the snapshots, the first ones."""
-    found = catalogue.load(f"{dataset}_like")
-    assert isinstance(found, SnapshotSequence)
-    return found if share == 1 else found.head(int(share * len(found)))
+    sequence = catalogue.load(f"{dataset}_like")
+    assert isinstance(sequence, SnapshotSequence)
+    return sequence if share == 1 else sequence.head(int(share * len(sequence)))
 
 
 def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
@@ -85,8 +85,8 @@ def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
 
     name: of the preset. copies: False: host to device copies take no time.
     """
-    found = presets.scaled(presets.cluster(name), gpus)
-    return found if copies else replace(found, device=replace(found.device, h2d=Link(math.inf, 0.0)))
+    cluster = presets.scaled(presets.cluster(name), gpus)
+    return cluster if copies else replace(cluster, device=replace(cluster.device, h2d=Link(math.inf, 0.0)))
 
 
 class Solved(RealL):
@@ -140,12 +140,12 @@ class Apart:
     origin: ClassVar[str] = "METIS, nothing cut"
 
     def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
-        found = self.counted.count_blocks(epoch, decay, ranks)
-        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+        counts = self.counted.count_blocks(epoch, decay, ranks)
+        return replace(counts, halo=0 * counts.halo, sent=0 * counts.sent)
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        found = self.counted.count_samples(sampling, ranks)
-        return replace(found, halo=0 * found.halo, sent=0 * found.sent)
+        counts = self.counted.count_samples(sampling, ranks)
+        return replace(counts, halo=0 * counts.halo, sent=0 * counts.sent)
 
 
 @cache

@@ -173,18 +173,18 @@ def spread_step(one: Replayed) -> dict[str, Any]:
     a_step = 1 / (len(units) * one.point.gpus)
     spent = trace.duration_ns * counted / 1e9 * a_step
     moved = np.asarray(trace.bytes * counted, np.float64) * a_step
-    exchanged, back, told = trace.op == Op.ALLTOALL, schedule.layer[trace.task] == BACK, trace.op == Op.ALLGATHER
+    exchanged, back, gathered = trace.op == Op.ALLTOALL, schedule.layer[trace.task] == BACK, trace.op == Op.ALLGATHER
     of = {
         "sampling": trace.op == Op.SAMPLE,
         "remote fetching": exchanged & ~back,
         "memory updating": trace.op == Op.MEMORY_UPDATE,
         "message passing": np.isin(trace.op, [Op.AGGREGATE, Op.FORWARD]),
         "backward": np.isin(trace.op, [Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE]),
-        "remote aggregation": (exchanged & back) | told,
+        "remote aggregation": (exchanged & back) | gathered,
     }
     bed = one.testbed
     assert isinstance(bed, SpreadStreams)
-    volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": told}
+    volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": gathered}
     return {
         "step_s": between,
         "epoch_s": between * bed.steps(one.point),
