@@ -15,5 +15,8 @@ WORKFLOWS: Mapping[str, Workflow[Any]] = {"snapshots": SnapshotWorkflow(), "sign
 
 
 def workflow_of(experiment: Experiment) -> Workflow[Any]:
-    """Return the workflow of the experiment's family."""
+    """Return the workflow that stores, plans for, probes and trains an experiment of its family: snapshots, signals or event streams.
+
+    `chronoscale bench`, `train`, `simulate` and the others call it and need not know the family.
+    """
     return WORKFLOWS[experiment.family]

@@ -19,7 +19,11 @@ E = TypeVar("E", bound=Experiment)
 
 
 class ProbeCandidate(NamedTuple):
-    """A schedule that a profile may time, and the item of a job that does; `item()` writes its files."""
+    """Short schedule that `chronoscale profile` may run on this machine to fit cost curves to the times of its rows.
+
+    label: unique name, of its files, too. item: writes the schedule and its data to files, and returns what ranks execute (an item of a
+    job); called only for a candidate that is chosen.
+    """
 
     label: str
     schedule: Schedule
@@ -27,65 +31,81 @@ class ProbeCandidate(NamedTuple):
 
 
 class Probes(ABC):
-    """Source of the probes that a profile of one experiment may time."""
+    """Source of the probes (short schedules to time) of one experiment, for `chronoscale profile` and `chronoscale validate`."""
 
     @abstractmethod
     def of(self, ranks: int) -> Iterator[ProbeCandidate]:
-        """Yield the candidates for probes on `ranks` ranks, the most important first. Data of candidates that are not taken are dropped."""
+        """Yield the probes that may be timed on `ranks` ranks, the most important first. Data of those that the caller does not take are
+        dropped.
+        """
 
 
 class Workflow(ABC, Generic[E]):
-    """Workflow of the experiments of one family (snapshots, event streams, signals). Callers use it without knowing the family."""
+    """Steps of the command line that differ between the families of dynamic graphs (snapshots, event streams, signals): how an experiment's
+    data are opened, stored and counted, its strategies planned with, probed and trained. Commands use it without knowing the family.
+    """
 
     @abstractmethod
     def workload(self, experiment: E) -> Workload:
-        """Return statistics, model shape and hyper-parameters, to plan with; the data themselves are dropped.
+        """Return the counts of an experiment's dataset, its model's shape and its hyper-parameters, to plan and simulate with; the data
+        themselves are dropped.
 
         Raises UserError for data of another family, absent, or too short.
         """
 
     @abstractmethod
     def store(self, experiment: E, run: Run) -> Path:
-        """Prepare the data that ranks read, once a run, and return their folder. Raises UserError as `workload`."""
+        """Store an experiment's data in the format that ranks read, for `chronoscale bench` and `train`; return their folder.
+
+        They are stored once a run, as a piece of it. Raises UserError as `workload`.
+        """
 
     @abstractmethod
     def stored(self, experiment: E, folder: Path) -> Workload:
-        """Return the workload of the data that `store` has prepared in `folder`."""
+        """Return the counts, model's shape and hyper-parameters to plan with, of the data that `store` has put in `folder`."""
 
     @abstractmethod
     def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """Return the probes that a profile may time. Files go to `folder`."""
+        """Return the short schedules that `chronoscale profile` may time for an experiment. Their files go to `folder`."""
 
     @abstractmethod
     def train(self, experiment: E, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        """Train `experiment.epochs` epochs on the largest of its rank counts with its first strategy, into the run's folder `train`.
+        """Train an experiment for `chronoscale train`: `experiment.epochs` epochs on the largest of its rank counts, with its first
+        strategy, into the run's folder `train`.
 
-        A run that was killed goes on after its last whole epoch. rough_costs: returns costs before anything is measured. Raises
-        UserError before anything starts for a strategy that cannot train, and for a schedule that does not fit in memory.
+        A run that was killed goes on after its last whole epoch. rough_costs: called for the costs to plan with before anything is
+        measured. Raises UserError before anything starts for a strategy that cannot train, and for a schedule that does not fit in memory.
         """
 
     @abstractmethod
     def size(self, work: Workload) -> str:
-        """Say how large a workload is, in a few words."""
+        """Describe how large a workload is in a few words, for the title of `--dry-run`'s table, such as "52 snapshots"."""
 
     @abstractmethod
     def columns(self, work: Workload, schedule: Schedule) -> Mapping[str, object]:
-        """Return the columns of a dry run's table beside its tasks."""
+        """Return what `--dry-run` prints of a strategy's schedule beside its number of tasks: column -> value."""
 
     def rate(self, experiment: E, schedule: Schedule) -> float:
-        """Return the learning rate of a schedule's largest step."""
+        """Return the learning rate of the largest optimiser step of a schedule, for the column `learning_rate` of `chronoscale bench`."""
         return experiment.training.learning_rate
 
     def partition(self, experiment: E, run: Run, folder: Path, work: Workload, ranks: int, planner: Strategy) -> tuple[str, Workload]:
-        """Partition the graph over ranks, for strategies that plan with it: return the partition's file, made once a run ('': none), and
-        the workload with the partition's counts. Raises UserError where there is no such partition."""
+        """Cut the experiment's graph over ranks before its strategies are planned and executed here, for a strategy that plans with that.
+
+        Returns the file of the partition, made once a run ('': the strategy needs none), and `work` with the partition's counts. folder: of
+        the stored data. Raises UserError where the graph cannot be cut so.
+        """
         return "", work
 
     def partition_for_simulation(self, experiment: E, work: Workload, counts: Collection[int], run: Run | None) -> Mapping[int, Workload]:
-        """Return the workload to simulate with, by number of ranks: with a partition where a strategy plans with it, estimated where
-        nothing can be cut, or no `run` keeps it. Raises UserError as `partition`."""
+        """Return the workload to simulate on each number of GPUs: with a graph partition where one of the experiment's strategies plans
+        with it.
+
+        counts: numbers of GPUs. run: keeps the partition; None: nothing is cut, and counts of a random partition are estimated. Raises
+        UserError as `partition`.
+        """
         return dict.fromkeys(counts, work)
 
     def notes(self, experiment: E, run: Run) -> list[str]:
-        """Return sentences that a reader of the run's results must know."""
+        """Return sentences that a report prints beside a run's results, such as what was left out of an epoch."""
         return []

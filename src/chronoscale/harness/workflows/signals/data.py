@@ -29,13 +29,16 @@ NOTE = "signal.json"  # of a run
 
 @dataclass(frozen=True, slots=True)
 class MissingReadings:
-    """Record of what of the readings is missing, in words (`NOTE`)."""
+    """Record, in a run's folder (`signal.json`), of the sentence that says how many of a signal's readings are missing."""
 
     note: str
 
 
 def load_signal(experiment: SignalExperiment) -> Signal:
-    """Load the experiment's readings, absent ones marked. Raises UserError where the dataset is no signal."""
+    """Open the sensor readings of an experiment on a signal, with the changes that the keys of its `dataset` ask for.
+
+    These mark missing readings, say which channels tell the time, or add one that does. Raises UserError where the dataset is no signal.
+    """
     data = experiment.dataset
     signal = open_data(data, experiment.seed)
     if isinstance(signal, EventStream):
@@ -52,7 +55,10 @@ def load_signal(experiment: SignalExperiment) -> Signal:
 
 
 def missing_sentence(signal: Signal, label: str) -> str:
-    """Describe the missing readings in a sentence; '' where none are."""
+    """Return the warning that a signal's readings are missing, how many and of which sensors; '' where none are.
+
+    label: the dataset's name for people.
+    """
     count, dead = signal.missing_count, len(signal.dead_sensors)
     if not count:
         return ""
@@ -62,11 +68,10 @@ def missing_sentence(signal: Signal, label: str) -> str:
 
 
 def store_signal(experiment: SignalExperiment, run: Run) -> Path:
-    """Prepare the signal that ranks read, and return its folder: the user's own where it can stay as it is, else a piece of the run,
-    generated in blocks.
+    """Store the signal that ranks of `chronoscale bench` and `train` read, and return its folder.
 
-    Raises UserError where the dataset is no signal, or too short. Warns once a run of readings that are missing; the run keeps the
-    warning.
+    That is the user's own folder where it can stay as it is, else a piece of the run; a generated signal is written in blocks, never all in
+    memory. Raises UserError where the dataset is no signal, or too short for one window. Warns of missing readings, once a run.
     """
     data = experiment.dataset
 
@@ -88,7 +93,7 @@ def store_signal(experiment: SignalExperiment, run: Run) -> Path:
 
 
 def map_signal(folder: Path) -> Signal:
-    """Map a stored signal into memory. Raises UserError where the folder holds something else."""
+    """Map into memory the signal that `store_signal` has stored in a folder. Raises UserError where the folder holds something else."""
     signal = store.load(folder)
     if isinstance(signal, EventStream):
         raise UserError(stream_refusal(signal.name or folder.name))
@@ -105,14 +110,17 @@ def _generated(data: SignalData) -> TrafficSpec | None:
 
 
 def statistics_of(signal: Signal) -> SignalStatistics:
-    """Return the statistics of a signal that planning needs."""
+    """Return the counts of a signal that planners need: steps, sensors, channels, edges, bytes a value, missing readings."""
     steps, sensors, channels = signal.values.shape
     edges, itemsize = signal.edge_index.shape[1], signal.values.dtype.itemsize
     return SignalStatistics(steps, sensors, channels, edges, itemsize, signal.missing_count, signal.calendar)
 
 
 def workload(experiment: SignalExperiment) -> Workload:
-    """Return the workload of the experiment's readings, or of the counts that a paper prints where the readings are not available."""
+    """Return the counts, model's shape and hyper-parameters to plan an experiment on a signal with.
+
+    A dataset that is not at hand is counted as a paper prints it, with a warning. Raises UserError as `load_signal`.
+    """
     data = experiment.dataset
     if (spec := _generated(data)) is not None and not spec.missing:
         edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
@@ -141,7 +149,7 @@ def _printed(name: str) -> SignalStatistics:
 
 
 def planned_workload(experiment: SignalExperiment, stats: SignalStatistics) -> Workload:
-    """Combine statistics with the experiment's model and hyper-parameters. Raises UserError for a series that is too short."""
+    """Combine a signal's counts with the experiment's model and hyper-parameters, to plan with. Raises UserError for too few steps."""
     hyper = experiment.hyper
     Windows(stats.steps, hyper.window, hyper.horizon)
     shape = forecaster_shape(
@@ -151,5 +159,8 @@ def planned_workload(experiment: SignalExperiment, stats: SignalStatistics) -> W
 
 
 def stored_workload(experiment: SignalExperiment, folder: Path) -> Workload:
-    """Return the workload of the signal that is stored in `folder`. Raises UserError as `map_signal` and `workload`."""
+    """Return the counts, model's shape and hyper-parameters to plan with, of the signal that `store_signal` has put in `folder`.
+
+    Raises UserError as `map_signal` and `planned_workload`.
+    """
     return planned_workload(experiment, statistics_of(map_signal(folder)))

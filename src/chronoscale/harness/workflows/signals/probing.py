@@ -18,14 +18,18 @@ from chronoscale.strategies.workload import Workload
 
 
 def batch_planner(strategy: Strategy) -> SignalStrategy:
-    """Return the strategy as one that says how it feeds its batches. Raises UserError for another."""
+    """Return the strategy with the type of those on signals, which say how batches reach their device. Raises UserError for another
+    strategy.
+    """
     if not isinstance(strategy, SignalStrategy):
         raise UserError(f"strategy '{strategy.name}': one on signals is a SignalStrategy, so that its batches can be executed")
     return strategy
 
 
 class SignalProbes(Probes):
-    """Short epochs on the signal itself."""
+    """Short epochs on an experiment's own signal, for `chronoscale profile` to time; one for every way in which its strategies feed
+    batches.
+    """
 
     def __init__(self, data: Path, work: Workload, strategies: Iterable[Strategy], folder: Path) -> None:
         self._data, self._work, self._folder = data, work, folder

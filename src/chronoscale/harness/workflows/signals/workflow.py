@@ -17,7 +17,10 @@ from chronoscale.strategies.workload import Workload
 
 
 class SignalWorkflow(Workflow[SignalExperiment]):
-    """Workflow of experiments on signals. Training follows one schedule, which no costs are needed for."""
+    """Workflow of experiments on signals (sensor readings on a static graph): how these are stored, planned, probed and trained.
+
+    Training follows one schedule, for which no costs are needed.
+    """
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_signal)

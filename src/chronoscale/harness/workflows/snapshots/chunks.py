@@ -22,7 +22,11 @@ HOW = b"METIS, recursive bisection of the union of all snapshots, balanced by no
 
 
 def cut_chunks(run: Run, sequence: SnapshotSequence, count: int) -> Path:
-    """Return the file of a run's chunks, int32 [N]: a piece `chunks-<n>`, cut once on this machine. Raises as `cut_into_chunks`."""
+    """Cut the vertices of an experiment's snapshots into `count` chunks with METIS, for FlareDTDG; return the run's file of them, int32
+    [N].
+
+    They are cut once on this machine and kept in its cache. Raises as `cut_into_chunks`.
+    """
 
     def make(part: Path) -> None:
         known = cache_folder() / "chunks" / f"{digest(sequence, count)}.npy"
@@ -34,12 +38,12 @@ def cut_chunks(run: Run, sequence: SnapshotSequence, count: int) -> Path:
 
 
 def load_chunks(file: Path, sequence: SnapshotSequence, count: int) -> Chunks:
-    """Load the chunks in a file of `cut_chunks`."""
+    """Load the vertex chunks that `cut_chunks` has written to a run. count: of chunks."""
     return Chunks(read_array(file, np.int32, (sequence.num_nodes,), "chunks"), count)
 
 
 def digest(sequence: SnapshotSequence, count: int) -> str:
-    """Return the SHA-256 of all that METIS is given: edges, nodes, chunks."""
+    """Return the SHA-256 of all that METIS is given (edges, nodes, number of chunks), the name of the chunks in this machine's cache."""
     hashed = sha256(HOW + f" {sequence.num_nodes} {count} ".encode())
     for column in (sequence.ptr, sequence.src, sequence.dst):
         hashed.update(np.ascontiguousarray(column).tobytes())
@@ -47,7 +51,11 @@ def digest(sequence: SnapshotSequence, count: int) -> str:
 
 
 def warn_of_broken_lags(decay: Decay) -> None:
-    """Warn of lags at which hidden states break off (FlareDTDG §3.5)."""
+    """Warn where the experiment's `training.lags` cut hidden states off (FlareDTDG §3.5).
+
+    decay: how much a window keeps of its snapshots, by age. Where an older snapshot is kept whole and a younger one in part, hidden states
+    of the vertices that only the older one has go no further.
+    """
     if broken := decay.broken:
         ages = ", ".join(map(str, broken))
         lags = f"training.lags: {list(decay.lags)} are kept whole"

@@ -63,20 +63,24 @@ PLANE = "control plane"  # the thread; where training fails it ends by itself, a
 
 
 def serves(planner: Strategy, hyper: Hyper) -> bool:
-    """Say whether the stages before the last can train what the strategy does: whole groups on a rank, features that do not change."""
+    """Say whether `chronoscale train` can train a strategy in REAL's three stages: it keeps whole groups on a rank, and features do not
+    change.
+    """
     return planner.kind == COLD.kind and not any(stage.refuses(hyper) for stage in (COLD, REUSING, GREEDY))
 
 
 def train(
     experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, folder: Path, rough_costs: Callable[[], CostModel]
 ) -> None:
-    """Train `experiment.epochs` epochs on the largest of its rank counts into `folder`, ending with the strategy `planner`.
+    """Train on snapshots in REAL's three stages (cold start, profiling, optimised) for `chronoscale train`, ending with the strategy
+    `planner`.
 
-    A run that was killed goes on after its last whole epoch. data: the stored snapshots. rough_costs: returns costs before anything is
-    measured.
+    Trains `experiment.epochs` epochs on the largest of its rank counts into `folder`, while a thread here measures, fits and plans the next
+    stage's schedule. A run that was killed goes on after its last whole epoch. data: folder of the stored snapshots. rough_costs: called
+    for costs before anything is measured.
 
-    Raises UserError before anything starts when the first schedule does not fit in memory.
-    What the control plane cannot do later is warned of, and training goes on with the schedule it has.
+    Raises UserError before anything starts when the first schedule does not fit in memory. Of what fails later it warns, and training goes
+    on with the schedule it has.
     """
     ranks = max(experiment.ranks)
     for part in ("plans", "epochs"):
@@ -104,11 +108,13 @@ def train(
 
 
 class TrainingEnded(Exception):
-    """Signal that training has ended before the control plane."""
+    """Signal, within the control plane of REAL's stages, that the ranks have finished training before it has finished planning."""
 
 
 class ControlPlane:
-    """Prepares the next plan while ranks train, at low priority, and publishes it as files that appear whole."""
+    """Planner of REAL's later stages in a thread of `chronoscale train` (REAL §3.3): while ranks train, it measures, fits costs and plans
+    the next schedule, at low priority, and publishes it as files that appear whole.
+    """
 
     def __init__(self, experiment: SnapshotExperiment, planner: Strategy, work: Workload, job: Job, ranks: int, rough: CostModel) -> None:
         self.experiment, self.planner, self.work, self.job, self.ranks, self.rough = experiment, planner, work, job, ranks, rough
@@ -124,7 +130,10 @@ class ControlPlane:
         self._records: dict[int, EpochRecord] = {}
 
     def run(self, worker: RankGroup) -> None:
-        """Go on from where the files say it stopped, to the last plan or the end of training."""
+        """Plan the stages that no file has a plan for yet, until the last one or the end of training; the thread's whole work.
+
+        worker: the ranks that train, which are stopped on a defect here.
+        """
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:
             if newest_plan(self.folder) < 1:
@@ -142,7 +151,7 @@ class ControlPlane:
             stop(worker)
 
     def close(self) -> None:
-        """Report, after the last epoch, a requested strategy that has trained none."""
+        """Note, after the last epoch, that the requested strategy has trained none, or not with a schedule from measurements, and why."""
         last = len(STAGES) - 1
         if self._epochs(last):
             return
@@ -162,10 +171,11 @@ class ControlPlane:
         self._note(f"strategy '{self.planner.name}' has not trained a single epoch, '{end.strategy}' has trained the last: {ended}")
 
     def publish(self, number: int, schedule: Schedule) -> None:
-        """Make a plan visible, with the forms of snapshots that ranks need and no earlier plan brought. The first brings none: ranks start
-        at once and build their own.
+        """Write the plan of a stage (0, 1 or 2) where the ranks that train will find it.
 
-        Raises UserError when it does not fit in a rank's memory.
+        From stage 1 on, beside it lies what ranks need of the snapshots to transfer them as the plan says (in full, as an edge map, or as
+        the changes since the snapshot before) and no earlier plan brought; in stage 0 ranks build that themselves and start at once. Raises
+        UserError when the schedule does not fit in a rank's memory.
         """
         admit(schedule, unmeasured_machine(self.experiment, schedule), self.rough)
         final = plan_folder(self.folder, number)

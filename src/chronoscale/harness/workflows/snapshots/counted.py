@@ -21,8 +21,11 @@ from chronoscale.harness.runs import cache, content
 
 
 def statistics(key: str, snapshots: Callable[[], Iterable[Snapshot]]) -> SnapshotStatistics:
-    """Return statistics of the snapshots, `scale` left aside; they are read and counted where the cache has no file for their `key`: of
-    thousands counting takes longer than simulating."""
+    """Count snapshots to plan with, or read the counts from this machine's cache: of thousands, counting takes longer than simulating.
+
+    key: names all that the counts depend on, as `key` makes it. snapshots: called for them where nothing is cached. The experiment's
+    `scale` is not in the counts.
+    """
     known = cache.cache_folder() / "statistics" / f"{key}.npz"
     if not known.exists():
         counts = statistics_of(snapshots())
@@ -32,7 +35,10 @@ def statistics(key: str, snapshots: Callable[[], Iterable[Snapshot]]) -> Snapsho
 
 
 def halos(key: str, snapshots: Callable[[], Iterable[Snapshot]], counts: Sequence[int]) -> Float64:
-    """Return `expected_halos` of every number of parts, float64 [T, counts], cached on disk as `statistics` are."""
+    """Estimate the rows of other parts that a part reads of each snapshot if vertices fell into parts at random, float64 [T, counts].
+
+    Computed once on this machine and cached. key: as of `statistics`. counts: numbers of parts.
+    """
     folder = cache.cache_folder() / "halos"
     files = {count: folder / f"{key}-{count}.npz" for count in counts}
     if absent := [count for count, file in files.items() if not file.exists()]:
@@ -44,8 +50,11 @@ def halos(key: str, snapshots: Callable[[], Iterable[Snapshot]], counts: Sequenc
 
 
 def key(dataset: Data, seed: int, length: int | None, python_files: Sequence[str]) -> str:
-    """Return the SHA-256 of all that the counts follow from: the dataset as it is named, the content and times of its files, seed, length,
-    the Python files that the experiment runs, and the code that reads and counts."""
+    """Return the SHA-256 under which counts of an experiment's snapshots are cached, of all that they depend on.
+
+    These are the dataset as it is named, its files' content and times, seed, `length` (snapshots taken; None: all), the Python files that
+    the experiment runs, and the code that reads and counts.
+    """
     files = [file for path in dataset.files for file in sorted([Path(path), *Path(path).rglob("*")]) if file.is_file()]
     origin = {
         "dataset": dataset.model_dump(mode="json", exclude={"scale"}),

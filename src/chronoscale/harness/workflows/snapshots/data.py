@@ -24,10 +24,10 @@ from chronoscale.strategies.workload import ModelShape, Workload
 
 
 def load_snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
-    """Load the experiment's snapshots, with events cut by its `cut`, as many as `groups` needs; without self-edges, since A + I has one of
-    each already.
+    """Open the snapshots of an experiment: events cut as its key `cut` says, as many as its `groups` need, without self-edges.
 
-    Raises UserError where events come without a cut, snapshots with one, the dataset is a signal, or it is too short for one group.
+    The model's aggregation adds one self-edge a node (A + I). Raises UserError where events come without a cut, snapshots with one, the
+    dataset is a signal, or it is too short for one group.
     """
     data = experiment.dataset
     if data.scale > 1:
@@ -60,12 +60,15 @@ def load_snapshots(experiment: SnapshotExperiment) -> SnapshotSequence:
 
 
 def is_generated(data: SnapshotData) -> bool:
-    """Say whether snapshots are generated as they are read, one by one."""
+    """Say whether an experiment's snapshots are generated as they are read, one by one, so that they need not be in memory."""
     return data.name is not None and data.cut is None and data.window is None and catalogue.entry(data.name).origin == "generated"
 
 
 def iterate_snapshots(experiment: SnapshotExperiment) -> Iterable[Snapshot]:
-    """Yield the snapshots one by one, without `scale`; generated ones are never all in memory. Raises UserError as `load_snapshots`."""
+    """Yield an experiment's snapshots one by one to count them; generated ones are never all in memory. Its `scale` is left aside.
+
+    Raises UserError as `load_snapshots`.
+    """
     data = experiment.dataset
     stream: Iterable[Snapshot] = (
         catalogue.iterate_snapshots(str(data.name), experiment.seed) if is_generated(data) else _unscaled(experiment)
@@ -78,8 +81,10 @@ def _unscaled(experiment: SnapshotExperiment) -> SnapshotSequence:
 
 
 def shape_of(experiment: SnapshotExperiment, sequence: SnapshotSequence) -> ModelShape:
-    """Return the shape of the experiment's model on these snapshots. Raises UserError for a task that they have no classes for, and for
-    features of another width than the model reads."""
+    """Return the sizes of an experiment's model on its snapshots, to plan and train with.
+
+    Raises UserError for a task of classes where the dataset has none, and for features of another width than `model.inputs`.
+    """
     width = experiment.model.inputs if sequence.features is None or experiment.task.varies else sequence.features.shape[1]
     if width != experiment.model.inputs:
         raise UserError(f"model.inputs: {experiment.model.inputs}, and dataset '{experiment.dataset.label}' has {width} features a node")
@@ -92,7 +97,10 @@ def _shape(experiment: SnapshotExperiment, classes: int) -> ModelShape:
 
 
 def workload(experiment: SnapshotExperiment) -> Workload:
-    """Return statistics, model shape and hyper-parameters. Raises UserError as `load_snapshots` and `shape`."""
+    """Return the counts of an experiment's snapshots, its model's shape and its hyper-parameters, to plan and simulate with.
+
+    Counts are multiplied by the dataset's `scale`. Raises UserError as `load_snapshots` and `shape_of`.
+    """
     classes = _unscaled(experiment).num_classes if experiment.task.classifies else 0
     stats = _counted(experiment).scaled(experiment.dataset.scale)
     _enough(experiment, len(stats.edges))
@@ -116,19 +124,27 @@ def _enough(experiment: SnapshotExperiment, available: int) -> None:
 
 
 def stored_workload(experiment: SnapshotExperiment, folder: Path) -> tuple[Workload, SnapshotSequence]:
-    """Return the workload of the snapshots that are stored in `folder`, and the snapshots."""
+    """Return what to plan with (counts, model's shape, hyper-parameters) of the snapshots that `store_snapshots` has stored, and the
+    snapshots.
+    """
     sequence = store.load(folder)
     assert isinstance(sequence, SnapshotSequence)
     return Workload(experiment.dataset.label, statistics_of(sequence), shape_of(experiment, sequence), experiment.hyper), sequence
 
 
 def store_snapshots(experiment: SnapshotExperiment, run: Run) -> Path:
-    """Store the snapshots to execute on, a piece of the run, and return their folder. Raises UserError as `load_snapshots`."""
+    """Store the snapshots that ranks of `chronoscale bench` and `train` read, a piece of the run, and return their folder.
+
+    Raises UserError as `load_snapshots`.
+    """
     return run.piece("data", lambda part: store.save(part / "snapshots", load_snapshots(experiment))) / "snapshots"
 
 
 def expected_halos_of(experiment: SnapshotExperiment, parts: list[int]) -> Float64:
-    """Return the expected halo of every snapshot for numbers of random parts, float64 [T, len(parts)]."""
+    """Estimate the rows of other parts that a part reads of each of an experiment's snapshots if vertices fell into parts at random.
+
+    Returns float64 [T, len(parts)]. parts: numbers of parts.
+    """
     if is_generated(experiment.dataset) or experiment.dataset.files:
         return counted.halos(_count_key(experiment), partial(iterate_snapshots, experiment), parts)
     return expected_halos(iterate_snapshots(experiment), parts)

@@ -24,7 +24,8 @@ from chronoscale.strategies.workload import Chunking, Partition, Workload
 
 
 def cut_parts(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
-    """Return the file of METIS's assignment, int32 [N], made once a run: a piece `parts-<n>`."""
+    """Cut the vertices of an experiment's snapshots into one part a rank with METIS, once a run; return the file of their parts, int32 [N].
+    """
 
     def make(part: Path) -> None:
         np.save(part / "assignment.npy", metis_partition(sequence, parts))
@@ -33,15 +34,18 @@ def cut_parts(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
 
 
 def count_partition(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
-    """Count the rows and edges of every part, exactly. assignment: a file of `cut_parts`."""
+    """Count rows, edges and halo of every part of every snapshot, to plan with. assignment: a file of `cut_parts`."""
     return Partition(*VertexPartition(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
 def partition_over_ranks(
     experiment: SnapshotExperiment, run: Run, sequence: SnapshotSequence, work: Workload, ranks: int, planner: Strategy
 ) -> tuple[str, Workload]:
-    """Return the file of METIS's parts, or of its chunks, which are the same for any number of ranks, and the workload with their counts;
-    '' and the workload as it is for a strategy that plans with neither."""
+    """Cut an experiment's snapshots for a strategy that is to be planned and executed on `ranks` ranks here.
+
+    Returns METIS's file and `work` with what was counted in the cut: vertex parts, one a rank, or vertex chunks, as many on any number of
+    ranks (FlareDTDG); '' and `work` as it is for a strategy that plans with neither.
+    """
     if planner.partitioned:
         assignment = cut_parts(run, sequence, ranks)
         return str(assignment), replace(work, partition=count_partition(sequence, assignment, ranks))
@@ -55,10 +59,10 @@ def partition_over_ranks(
 def partition_for_simulation(
     experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
 ) -> Mapping[int, Workload]:
-    """Return the workload by number of ranks, partitioned by METIS where snapshots are available and a `run` can save the partition; else
-    as if nodes fell into random parts, with a ChronoscaleWarning.
+    """Return the workload to simulate an experiment's strategies with on each number of GPUs, cut for those that plan with parts or chunks.
 
-    Raises UserError for more parts or chunks than nodes.
+    counts: numbers of GPUs. METIS cuts where the snapshots are at hand and a `run` keeps the cut; else counts are those of random parts,
+    with a ChronoscaleWarning. Raises UserError for more parts or chunks than nodes.
     """
     works = dict.fromkeys(counts, work)
     strategies = planners(experiment).values()
@@ -93,7 +97,10 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
 
 
 def random_partitions(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
-    """Return the expected counts of a uniform random partition (`batching.snapshots.partition.expected_halo`), by number of parts."""
+    """Estimate the counts of METIS's partition by those of a uniform random one, for simulations without the graph; by number of parts.
+
+    Warns that METIS would cut less.
+    """
     halos = expected_halos_of(experiment, list(counts))
     warning = f"dataset '{work.name}': remote rows are those of a random partition, an estimate from degrees; METIS would cut less"
     warnings.warn(warning, ChronoscaleWarning, stacklevel=2)

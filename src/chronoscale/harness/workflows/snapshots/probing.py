@@ -22,12 +22,12 @@ from chronoscale.strategies.strategy import Strategy
 
 
 def probed_kind(planner: Strategy) -> str:
-    """Return the strategy's kind of schedules; for one that cannot be executed whole groups, whose operations are nearest."""
+    """Return the kind of schedule that `chronoscale profile` times for a strategy: its own, or "groups" for one that cannot be executed."""
     return planner.kind if planner.executes else "groups"
 
 
 class SnapshotProbes(Probes):
-    """Short epochs on the snapshots themselves and on generated ones."""
+    """Short epochs on an experiment's own snapshots and on generated ones, for `chronoscale profile` to time."""
 
     def __init__(self, experiment: SnapshotExperiment, folder: Path) -> None:
         self._experiment, self._folder = experiment, folder

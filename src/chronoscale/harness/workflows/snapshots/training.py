@@ -30,10 +30,11 @@ from chronoscale.strategies.workload import Workload
 
 
 def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, partition: str, folder: Path) -> None:
-    """Train `experiment.epochs` epochs into `folder`; windows are tuned first, where the experiment asks for it.
+    """Train on snapshots by one schedule from the first epoch on, for `chronoscale train`, into `folder`.
 
-    data: the stored snapshots. partition: the file of the vertices' partition, '' for none. Raises UserError before anything starts for a
-    schedule that does not fit in memory, and MachineError when a rank is lost.
+    Trains `experiment.epochs` epochs on the largest of its rank counts, after FlareDTDG's search for the windows' settings where
+    `training.tune` asks for it. data: folder of the stored snapshots. partition: file of the vertices' partition, '' for none. Raises
+    UserError before anything starts for a schedule that does not fit in memory, and MachineError when a rank is lost.
     """
     ranks = max(experiment.ranks)
     costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
@@ -60,7 +61,8 @@ def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, dat
 
 
 def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
-    """Write the test's scores of naive predictions to the folder of a training; nothing where no snapshots are held out for a test."""
+    """Score naive predictions on the test period and write them beside a training, for its table; nothing where no snapshots are held out.
+    """
     held = experiment.hyper.held
     if held.test:
         split = held.split(len(sequence))

@@ -29,10 +29,11 @@ def tuned_experiment(
     train: Callable[[SnapshotExperiment, Path], None],
     fits: Callable[[SnapshotExperiment], bool],
 ) -> SnapshotExperiment:
-    """Return the experiment with the settings that validated best, now or when the run was begun; as it is where it asks for no tuning.
+    """Return the experiment with the window settings that validated best, for `training.tune` of `chronoscale train` (FlareDTDG §3.5).
 
-    train: trains an experiment into a folder, with the same weights to begin with. fits: says whether one fits in memory. Raises UserError
-    for a strategy whose windows do not follow `training.full` and `training.alpha`, and as `tune`.
+    The search runs once a run and is read from `folder` after that; without `training.tune` the experiment is returned as it is. train:
+    trains an experiment into a folder, always from the same initial weights. fits: says whether one fits in memory. Raises UserError for a
+    strategy whose windows do not follow `training.full` and `training.alpha`, and as `tune`.
     """
     if not experiment.training.tune:
         return experiment
@@ -56,7 +57,7 @@ def tuned_experiment(
 
 
 def sentence(result: TuningResult) -> str:
-    """Say which settings were tried, and which validated best."""
+    """Return the note that a training's results carry on `training.tune`: which settings were tried, and which validated best."""
     tried = [trial for trial in result.trials if trial.fits]
     left = len(result.trials) - len(tried)
     rest = f"; {left} more did not fit in memory" * bool(left)

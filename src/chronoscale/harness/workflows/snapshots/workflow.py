@@ -20,7 +20,10 @@ from chronoscale.strategies.workload import Workload
 
 
 class SnapshotWorkflow(Workflow[SnapshotExperiment]):
-    """Workflow of experiments on snapshots. Training follows REAL's three stages for strategies that those serve, else one schedule."""
+    """Workflow of experiments on snapshots: how these are stored, planned, probed and trained.
+
+    Training follows REAL's three stages for strategies that those can train, else one schedule.
+    """
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_snapshots)
@@ -32,8 +35,9 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         return probing.SnapshotProbes(experiment, folder)
 
     def train(self, experiment: SnapshotExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        """Train with one strategy: at the end of three stages, if it keeps whole groups on a rank and may carry over what it has aggregated
-        (`control_plane`); else from the first epoch on."""
+        """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank and features do not change
+        (`control_plane`); else by one schedule from the first epoch on.
+        """
         (planner,) = planners(experiment, executed=True).values()
         folder = data.store_snapshots(experiment, run)
         work, sequence = data.stored_workload(experiment, folder)

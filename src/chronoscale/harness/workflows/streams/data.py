@@ -17,7 +17,7 @@ from chronoscale.strategies.workload import Workload
 
 
 def load_events(experiment: StreamExperiment) -> EventStream:
-    """Load the experiment's events. Raises UserError where the dataset is no event stream."""
+    """Open the event stream of an experiment. Raises UserError where the dataset is none, or only its counts are known."""
     data, model = experiment.dataset, experiment.model.name
     if data.name is not None and catalogue.entry(data.name).origin == "published":
         raise UserError(
@@ -31,9 +31,11 @@ def load_events(experiment: StreamExperiment) -> EventStream:
 
 
 def store_events(experiment: StreamExperiment, run: Run) -> Path:
-    """Prepare the data that ranks read, once a run, and return their folder: events, T-CSR, negatives of the evaluation, and the work of
-    batches that has been counted. Events that are stored already stay where they are. Raises UserError as `load_events`, and as
-    `PreparedStream.make`."""
+    """Store what ranks of `chronoscale bench` and `train` read of an event stream, once a run, and return its folder.
+
+    That is the events (where they are stored already, they stay there), the T-CSR (every node's events in order of time), the evaluation's
+    negatives, and batches' work that has been counted. Raises UserError as `load_events`, and as `PreparedStream.make`.
+    """
     data = experiment.dataset
     in_place = len(data.files) == 1 and (Path(data.files[0]) / store.META).exists() and not data.options
 
@@ -47,12 +49,15 @@ def store_events(experiment: StreamExperiment, run: Run) -> Path:
 
 
 def workload(experiment: StreamExperiment) -> Workload:
-    """Return the workload of the experiment's events. Raises UserError as `load_events`, and where they cannot be split."""
+    """Return the counts of an experiment's events, its model's shape and its hyper-parameters, to plan and simulate with.
+
+    Raises UserError as `load_events`, and where they cannot be split into training, validation and test.
+    """
     return _workload(experiment, PreparedStream.of(load_events(experiment), experiment.protocol))
 
 
 def stored_workload(experiment: StreamExperiment, folder: Path) -> Workload:
-    """Return the workload of events that `store_events` has prepared in `folder`."""
+    """Return the counts, model's shape and hyper-parameters to plan with, of the events that `store_events` has put in `folder`."""
     return _workload(experiment, PreparedStream.load(folder))
 
 

@@ -17,7 +17,10 @@ from chronoscale.strategies.workload import Workload
 
 
 def batch_planner(strategy: Strategy) -> Planner:
-    """Return the strategy as one that says how it feeds its batches, or what ranks share. Raises UserError for another."""
+    """Return the strategy with the type of those on event streams, which say how batches are fed, or what ranks share.
+
+    Raises UserError for another strategy.
+    """
     if not isinstance(strategy, Planner):
         raise UserError(
             f"strategy '{strategy.name}': one on streams is a StreamStrategy or a SpreadStrategy, so that its batches can be executed"
@@ -26,7 +29,7 @@ def batch_planner(strategy: Strategy) -> Planner:
 
 
 class StreamProbes(Probes):
-    """Some batches of an epoch on the event stream itself, from its beginning to its end."""
+    """Some batches of an experiment's own event stream, from its beginning to its end, for `chronoscale profile` to time."""
 
     def __init__(self, data: Path, work: Workload, strategies: Iterable[Strategy], folder: Path) -> None:
         self._data, self._work, self._folder = data, work, folder
@@ -39,10 +42,10 @@ class StreamProbes(Probes):
 
 
 def warn_of_unbound_threads(strategies: Iterable[Strategy], topology: str | None, threads: int, counts: Iterable[int]) -> None:
-    """Warn where a strategy is to bind the threads that sample, and they stay where the system puts them.
+    """Warn, before a run, where a strategy is to bind its sampling threads to cores (FAST) and this machine does not let it.
 
-    counts: numbers of ranks, which are taken to be of this machine. topology: a file that says which processors share caches. Raises
-    UserError for a topology that does not parse.
+    counts: numbers of ranks, all on this machine. threads: of a rank. topology: the experiment's file on which processors share caches;
+    None: the system says. Raises UserError for one that does not parse.
     """
     binding = [strategy.name for strategy in strategies if batch_planner(strategy).bound]
     if not binding:

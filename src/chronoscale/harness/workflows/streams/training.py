@@ -21,10 +21,11 @@ from chronoscale.strategies.strategy import Strategy
 
 
 def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
-    """Train at most `experiment.epochs` epochs on the largest of its rank counts.
+    """Train on an event stream for `chronoscale train`: at most `experiment.epochs` epochs on the largest of its rank counts.
 
-    A run that was killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in
-    memory, and MachineError when a rank is lost: the checkpoint of the last whole epoch stays.
+    Starts the ranks, waits for them, and writes epochs, checkpoints and naive scores to the run's folder `train`. A run that was killed
+    goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in memory, and MachineError
+    when a rank is lost: the checkpoint of the last whole epoch stays.
     """
     ranks = max(experiment.ranks)
     data, folder = store_events(experiment, run), run.folder / FOLDER

@@ -17,7 +17,10 @@ from chronoscale.strategies.workload import Workload
 
 
 class StreamWorkflow(Workflow[StreamExperiment]):
-    """Workflow of experiments on event streams. Training follows one schedule, which no costs are needed for."""
+    """Workflow of experiments on event streams: how these are stored, planned, probed and trained.
+
+    Training follows one schedule, for which no costs are needed.
+    """
 
     workload = staticmethod(data.workload)
     stored = staticmethod(data.stored_workload)
