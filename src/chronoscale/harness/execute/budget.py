@@ -19,17 +19,22 @@ SLACK = 0.1  # as `FittedCosts.slack`: how far costs may be asked beyond what wa
 
 
 def work_ns(schedule: Schedule, costs: CostModel) -> int:
-    """Return the work of the busiest rank in a pass, by `costs`, ns; waiting and collectives left out."""
+    """Return the time that the busiest rank works in one pass over a schedule, by `costs`, ns; waiting and collectives left out.
+
+    `chronoscale profile` compares schedules by it, to choose what to time.
+    """
     ns, _ = durations(costs, schedule)
     return int(np.bincount(schedule.rank, ns).max()) if len(schedule) else 0
 
 
 @dataclass(slots=True)
 class Budget:
-    """Time that probes may take, the cost curves that they have to sample, and the samples that those chosen so far yield.
+    """Budget of `chronoscale profile`: the time that probes (short schedules to time) may take, and the cost curves that they have to
+    sample.
 
-    requested: requests of costs, by curve. allowed_ns: of a pass over all probes, by `costs`, a datasheet's: only shares of an epoch are
-    taken from it. incomplete: not all requests are known.
+    requested: for every curve that a plan or replay will ask, the ranges of the rows' descriptors (edges, rows, …). allowed_ns: work of a
+    pass over all probes; it and `spent_ns` are by `costs`, a datasheet's, which serve as shares of an epoch only. incomplete: `requested`
+    lacks curves, so that probes of others are useful, too.
     """
 
     requested: Mapping[Curve, Ranges]
@@ -41,9 +46,11 @@ class Budget:
     _samples: dict[Curve, int] = field(default_factory=dict)
 
     def choose(self, candidates: Iterable[ProbeCandidate]) -> list[ProbeCandidate]:
-        """Choose candidates in their order: those that bring what is requested and nothing before them has brought, at whatever cost, and
-        others while the budget lasts. What holds rows that nobody requests comes last, and only where it brings something. No more are
-        looked at when the budget is spent and nothing is missing."""
+        """Choose the probes to time, in their order, until time is spent and every requested curve has samples enough.
+
+        Those that bring requested samples which none before them has brought are taken at whatever cost, others while the budget lasts.
+        Those with rows that nobody requests are tried last.
+        """
         chosen = list[ProbeCandidate]()
         later = list[ProbeCandidate]()
         for candidate in candidates:
@@ -60,7 +67,7 @@ class Budget:
 
     @property
     def missing(self) -> list[Curve]:
-        """Curves of which more is requested than is there."""
+        """Requested curves that the probes chosen so far sample too seldom, or over too small a range."""
         return [curve for curve in self.requested if self._few(curve) or self._short(curve)]
 
     def _few(self, curve: Curve) -> bool:

@@ -46,16 +46,16 @@ OnProgress = Callable[[str], None]
 
 
 def ignore_progress(_: str) -> None:
-    """Do nothing with a line about progress."""
+    """Do nothing with a line about progress: the default of `on_progress`."""
 
 
 def measure_profile(
     workflow: Workflow[Any], experiment: Experiment, run: Run, folder: Path, on_progress: OnProgress = ignore_progress
 ) -> None:
-    """Time probes on this machine and fit costs to them, for every rank count of the experiment.
+    """Time short schedules on this machine and fit cost curves to their rows, for every rank count of an experiment: `chronoscale profile`.
 
-    Writes to `folder`: profile.parquet (a row a task), costs-<ranks>.json, those of windows of blocks with a predictor, the noise, and a
-    ProfileRecord. on_progress: called with a line of text now and then.
+    Writes to `folder`: profile.parquet (a row a task), costs-<ranks>.json (fitted curves, and a learned predictor for windows of blocks),
+    the noise meanwhile, and a ProfileRecord. on_progress: called with a line of text now and then.
     """
     check_seats(experiment, experiment.ranks)
     begun, load = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
@@ -108,7 +108,10 @@ def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, r
 
 
 def replay_requests(schedules: Iterable[Schedule], costs: CostModel) -> tuple[CostRequests, int]:
-    """Return the requests of costs that a replay of schedules makes, and the work of the longest by `costs`, ns."""
+    """Return which cost curves, over which ranges, a replay of schedules will ask, and the work of the longest schedule by `costs`, ns.
+
+    For `chronoscale validate`, which times probes of them.
+    """
     requests, longest = CostRequests(costs), 0
     for schedule in schedules:
         requests.note(schedule)
@@ -125,9 +128,11 @@ def choose_probes(
     passes: int,
     incomplete: bool = False,
 ) -> list[ProbeCandidate]:
-    """Choose probes that bring what is requested, and more while all their `passes` together take no more than `profile_epochs` epochs.
+    """Choose the probes (short schedules) that `chronoscale profile` or `validate` times: those that sample what is requested, and others
+    while all `passes` over them together take no more than `experiment.profile_epochs` epochs.
 
-    Warns where what is needed takes more. Without an epoch to go by, all of them. incomplete: not all requests are known.
+    requests: curves and ranges that costs will be asked for; `incomplete`: not all are known. epoch_ns: work of an epoch by the same
+    datasheet; 0: unknown, and all probes are taken. Warns where what is needed takes longer.
     """
     allowed = experiment.profile_epochs * epoch_ns / passes if epoch_ns else float("inf")
     budget = Budget(requests.ranges, allowed, datasheet_costs(experiment.cluster), incomplete)
@@ -141,7 +146,10 @@ def choose_probes(
 
 
 def probe_items(experiment: Experiment, probes: Sequence[ProbeCandidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:
-    """Make items of a job, their files written to `folder`; for several ranks with all-reduces of many sizes beside them."""
+    """Write chosen probes to `folder` as what ranks execute: items of a job, each with its schedule.
+
+    For several ranks all-reduces of many sizes are added.
+    """
     items = [(replace(probe.item(), learning_rate=LEARNING_RATE, probes=True), probe.schedule) for probe in probes]
     if ranks > 1:
         reduces = all_reduces(ranks)
@@ -150,7 +158,11 @@ def probe_items(experiment: Experiment, probes: Sequence[ProbeCandidate], ranks:
 
 
 def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[Pass]]]) -> tuple[pd.DataFrame, FittedCosts]:
-    """Return the tasks of probes as a table, and the costs fitted to it."""
+    """Fit cost curves to the measured passes over probes, for `chronoscale profile` and `validate`; return their rows as a table, and the
+    costs.
+
+    measured: schedules, each with its passes (timed repetitions).
+    """
     device, table = this_device(experiment.device), tabulate_samples(measured)
     here = fingerprint(device) | sharing(experiment)
     costs = fit(with_enough_samples(table), device_name(device), here, experiment.seed, launch_ns(device), rank_sway(measured))
@@ -162,7 +174,9 @@ def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[P
 
 
 def interleave(strategies: Sequence[Item], probes: Sequence[Item]) -> list[Item]:
-    """Mix both as evenly as may be: each strategy, then its share of the probes."""
+    """Mix strategies and probes for one job of `chronoscale validate`, so that both meet the same state of the machine: each strategy is
+    followed by its share of the probes.
+    """
     ends = [len(probes) * (i + 1) // max(len(strategies), 1) for i in range(len(strategies))]
     mixed: list[Item] = []
     for strategy, begin, end in zip(strategies, [0, *ends], ends, strict=False):

@@ -14,9 +14,9 @@ from chronoscale.real_exec.training.epoch_loop import ENTRY
 
 
 def run_epochs(job: Job, ranks: int) -> None:
-    """Train the job's item for as many epochs as it has repeats, after the last whole epoch in its folder.
+    """Start ranks that train one item of a job for `chronoscale train`, after the last whole epoch in its folder, and wait for them.
 
-    Raises MachineError when a rank is lost, and says how many epochs are saved.
+    The job's repeats are the number of epochs. Raises MachineError when a rank is lost, and says how many epochs are saved.
     """
     folder = Path(job.out)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)

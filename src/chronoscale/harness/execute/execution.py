@@ -51,7 +51,10 @@ PROBES = "probes"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan that a strategy executes on a number of ranks. partition: the file of the vertices' partition, '' for none."""
+    """Schedule that one strategy executes on a number of ranks, for `chronoscale bench`, with what it was planned for.
+
+    partition: file of the vertices' partition, '' for none.
+    """
 
     planner: Strategy
     schedule: Schedule
@@ -66,12 +69,16 @@ def execute(
     on_progress: OnProgress = ignore_progress,
     takes_probe: Callable[[ProbeCandidate], bool] = lambda _: True,
 ) -> None:
-    """Fill a piece `ranks-<n>` for every rank count: schedules, traces of every repeat, losses, and the load beside them (`Noise`).
+    """Train with every strategy of an experiment on every number of ranks here, for `chronoscale bench` and `validate`.
 
-    All strategies of a rank count run in one job, repeat by repeat in turn. Where they are to be `replayed` with costs that no file has,
-    probes take turns with them, and the piece has the costs fitted to those (`takes_probe`: which may be taken): no row of a strategy is
-    among what is fitted. A piece that was too noisy is then executed again, `attempts` times at most, and the quietest attempt counts. A
-    strategy whose plan needs no costs needs no profile. on_progress: called with a line of text now and then.
+    Fills a piece `ranks-<n>` of the run for each: schedules, a trace a repeat, losses, and the machine's load meanwhile (`Noise`). All
+    strategies of a rank count run in one job, repeat by repeat in turn. Plans that ask for durations have them of a profile, which is
+    measured where there is none.
+
+    replayed: as for `validate`: probes (short schedules) are timed in turn with the strategies, where the experiment names no file of
+    costs, and costs.json of the piece is fitted to them alone, for a replay; a piece that was too noisy is executed again, `attempts` times
+    in all at most, and the quietest attempt stays. takes_probe: says which probes may be timed. on_progress: called with a line of text now
+    and then.
 
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `check_seats`. Warns of ranks without work, and of noise.
@@ -173,8 +180,12 @@ def _replace_probes_by_costs(experiment: Experiment, probes: Sequence[tuple[Item
 
 
 def run_attempts(job: Job, ranks: int, part: Path, labels: Sequence[str], attempts: int, on_progress: OnProgress) -> None:
-    """Run a job until a run is quiet, `attempts` times at most, the last included; what the quietest left lies in `part`. Fewer passes than
-    a mean takes are timed once: no repetition makes them a measurement."""
+    """Run a job of `chronoscale bench` or `validate` until an attempt was quiet, `attempts` times at most; the quietest one's files end in
+    `part`.
+
+    labels: of the items that noise is judged by. With fewer passes than a mean of them takes, there is one attempt: no repetition makes
+    them a measurement.
+    """
     best: Noise | None = None
     for number in range(1, attempts + 1):
         watch, out = Watch(), part / f"attempt{number}"

@@ -13,14 +13,20 @@ from chronoscale.strategies.workload import Hyper
 
 
 def make_item(folder: Path, label: str, schedule: Schedule, data: Path | str, hyper: Hyper) -> Item:
-    """Make an item of a job of a schedule, its file written to `folder`."""
+    """Write a schedule to `folder` and return it as an item of a job, which ranks execute.
+
+    label: names the item's results. data: folder of the stored dataset, '' for none.
+    """
     path = folder / f"{label}{SCHEDULE}"
     schedule.save(path)
     return Item(label, str(path), str(data), hyper)
 
 
 def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:
-    """Make a job of items with the experiment's settings; ranks write what they measure to `out`."""
+    """Make the job that ranks of `chronoscale bench`, `profile` or `train` execute: items, with the experiment's settings.
+
+    name: of the job, for messages. out: folder that ranks write what they measure to.
+    """
     settings = Settings(
         threads=experiment.threads,
         learning_rate=experiment.training.learning_rate,
@@ -40,5 +46,5 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
 
 
 def make_training(experiment: Experiment, item: Item, folder: Path) -> Job:
-    """Make a job that trains `item` for the experiment's epochs, and leaves them in `folder`."""
+    """Make the job of `chronoscale train`: one item for all epochs of the experiment, which ranks write to `folder`."""
     return replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)

@@ -26,24 +26,28 @@ RANK_BYTES = 200e6  # of a process that has imported torch and waits, beside wha
 
 
 def gpus() -> int:
-    """Count the GPUs here that torch can use."""
+    """Count the GPUs that torch can use on this machine, for an experiment's ranks."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def this_device(device: str) -> torch.device:
-    """Return where an experiment whose key `device` is auto, cpu or cuda runs here."""
+    """Return the device that an experiment runs on here. device: its key of that name: "auto", "cpu" or "cuda"."""
     return torch.device("cuda" if device != "cpu" and gpus() else "cpu")
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """Return a fingerprint's remark on a device that ranks share; nothing elsewhere."""
+    """Return what a run's environment adds where all ranks share one GPU (`share_gpu`), whose times compare with no others; {} elsewhere.
+    """
     return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
 
 def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
-    """Return the experiment on those of its numbers of ranks that find a GPU a rank here, or on as many as there are GPUs where none does;
-    a warning says which and why. It stays as it is on a CPU, where ranks share a GPU, and where it asks for `device: cuda` and for ranks,
-    which `check_seats` may refuse."""
+    """Return the experiment on those of its numbers of ranks for which this machine has a GPU a rank; on as many as there are GPUs where it
+    has for none.
+
+    For commands that execute. A warning says what was left out. Unchanged on a CPU, where ranks share a GPU, and where the file itself
+    gives both `device: cuda` and `ranks`, which `check_seats` may refuse.
+    """
     there, asked = gpus(), "ranks" in experiment.model_fields_set
     fits = max(experiment.ranks) <= there or experiment.share_gpu
     if this_device(experiment.device).type == "cpu" or (asked and experiment.device == "cuda") or fits:
@@ -61,10 +65,11 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
 
 
 def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
-    """Check that this machine has room for the largest of the numbers of ranks.
+    """Check, before a command executes anything, that this machine has GPUs, or memory for processes, for the largest of the numbers of
+    ranks.
 
-    Raises UserError for a GPU that is requested and absent, for CUDA graphs without one, for more ranks than GPUs, or than memory has room
-    for processes; warns of ranks that share a GPU, or cores: their times are not those of ranks with their own.
+    counts: numbers of ranks. Raises UserError for a GPU that is requested and absent, for CUDA graphs without one, and for too many ranks;
+    warns of ranks that share a GPU or cores: their times are not those of ranks with their own.
     """
     ranks, there = max(counts), gpus()
     device = this_device(experiment.device).type
@@ -90,19 +95,23 @@ def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
 
 
 def machine_for(experiment: Experiment, costs: FittedCosts, schedule: Schedule) -> Cluster:
-    """Return `this_machine` as the interpreter runs a schedule on it."""
+    """Return this machine as a cluster to replay one schedule on, with the threads that ranks run that schedule by.
+
+    For `chronoscale validate`, and to check memory. costs: those fitted here, of which the links are taken.
+    """
     return this_machine(experiment, costs, schedule.ranks, Threads.of(schedule, experiment.transfer_thread))
 
 
 def unmeasured_machine(experiment: Experiment, schedule: Schedule) -> Cluster:
-    """Return the machine at hand before anything is measured on it: enough to see whether a schedule fits in memory."""
+    """Return this machine as a cluster to replay a schedule on before anything is measured: enough to see whether it fits in memory."""
     return machine_for(experiment, FittedCosts(device_name(this_device(experiment.device)), (), {}), schedule)
 
 
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads: Threads | None = None) -> Cluster:
-    """Return the machine at hand as the simulator sees it: its lanes as the interpreter runs them, its link as fitted.
+    """Return this machine as a cluster for the simulator, with lanes as ranks here run them and links as fitted.
 
-    A rank has a GPU's whole memory, or its share of what a shared GPU has, or the machine available; less where the experiment says so.
+    costs: of which the links are taken. threads: lanes that have a thread of their own on a CPU, None: no lane has. A rank has its GPU's
+    memory, its share of a shared GPU's, or of what the host has available; less where the experiment's `memory` says so.
     """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment.device)
@@ -118,10 +127,10 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
 
 
 def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:
-    """Replay a schedule before anything runs, to see that it fits.
+    """Check that a schedule fits in memory before ranks execute it here, by a replay.
 
-    Raises UserError naming rank, peak and task when a rank's memory is too small for the schedule, and when `costs` do not know one of
-    its rows.
+    machine: as of `machine_for` or `unmeasured_machine`. Raises UserError naming rank, peak and task where a rank's memory is too small,
+    and where `costs` do not know one of its rows.
     """
     try:
         check(schedule, replay(schedule, machine, costs), machine)

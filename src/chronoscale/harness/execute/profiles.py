@@ -35,7 +35,9 @@ PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "net
 def planning_costs(
     workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> CostModel:
-    """Return costs for strategies whose plans depend on durations: a datasheet's if it is requested, else `fitted_costs`."""
+    """Return the costs by which strategies plan that ask for durations, for `chronoscale bench`: a datasheet's where `costs: datasheet`
+    says so, else those of `fitted_costs`.
+    """
     if experiment.costs == "datasheet":
         return datasheet_costs(experiment.cluster)
     return fitted_costs(workflow, experiment, run, ranks, on_progress)
@@ -44,12 +46,11 @@ def planning_costs(
 def fitted_costs(
     workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> FittedCosts:
-    """Return costs to plan with on this machine with `ranks` ranks busy; they may leave the range that they were fitted on.
+    """Return cost curves fitted on this machine with `ranks` ranks busy, to plan with: of the file that the experiment names; else of the
+    newest profile of the same experiment (a warning says which); else of one that is measured now, a piece of `run`.
 
-    Those that the experiment names, or of the newest profile of the same experiment (a warning says which), or measured now as a piece of
-    `run`.
-
-    Raises UserError when a named file is not a cost model, or another device's.
+    Without a file, they may be asked beyond the range that they were fitted on. Raises UserError when a named file is no cost model, or
+    another device's.
     """
     if names_cost_file(experiment):
         return costs_of_file(experiment, device_name(this_device(experiment.device)))
@@ -68,10 +69,10 @@ def fitted_costs(
 
 
 def rough_costs(experiment: Experiment, run: Run, ranks: int) -> CostModel:
-    """Return costs before anything is measured: those that the experiment names, of an earlier profile of it (a warning says which), or a
-    datasheet's. They plan the first epochs, and may leave the range that they were fitted on.
+    """Return costs to plan the first epochs of `chronoscale train` with, before anything is measured.
 
-    Raises UserError for a named file of another device, unless the experiment lets it.
+    They are those that the experiment names, of an earlier profile of it (a warning says which), or a datasheet's, and may be asked beyond
+    the range that they were fitted on. Raises UserError for a named file of another device, unless the experiment lets it.
     """
     if names_cost_file(experiment):
         return replace(costs_of_file(experiment, device_name(this_device(experiment.device))), extrapolate=True)
@@ -83,7 +84,11 @@ def rough_costs(experiment: Experiment, run: Run, ranks: int) -> CostModel:
 
 
 def find_profile(experiment: Experiment, root: Path) -> Run | None:
-    """Return the newest run in `root` that profiled the same experiment on this machine, for its strategies or more, in as many passes."""
+    """Return the newest run in the folder `root` whose profile serves the experiment; None where there is none.
+
+    Such a profile was made on this machine and these versions, of the same dataset, model, training and settings of ranks, for all of the
+    experiment's strategies and numbers of ranks, with no fewer passes.
+    """
     key = experiment.digest(*experiment.work, *PROFILE_KEYS)
     strategies, hashes = set(planners(experiment)), fingerprints(experiment.modules)
     newest = None

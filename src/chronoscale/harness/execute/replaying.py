@@ -28,9 +28,11 @@ JITTER = Uncertainty("fitted", "fitted")  # as repeats have shown it
 
 
 def replay_executed(experiment: Experiment, run: Run) -> None:
-    """Fill a piece `replay-<n>` for every rank count: the executed schedules replayed on a model of this machine, with the costs that the
-    experiment names or that were fitted to the probes beside them. Of several ranks, which wait for the slowest, also the epochs of
-    `DRAWS` replays with the jitter that was fitted, ns: their median is what is predicted.
+    """Replay, on a model of this machine, the schedules that a run has executed, for `chronoscale validate`.
+
+    Fills a piece `replay-<n>` for every rank count with traces. Costs are those that the experiment names, or those fitted to the probes
+    that ran in turn with the strategies. On several ranks, which wait for the slowest, it also writes the epochs, ns, of `DRAWS` replays
+    with random jitter as fitted: their median is the prediction.
 
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
@@ -61,6 +63,8 @@ def replay_executed(experiment: Experiment, run: Run) -> None:
 
 
 def costs_as_launched(costs: FittedCosts, executed: Pass) -> FittedCosts:
-    """Return the costs of a pass: nothing is launched one by one where it ran as CUDA graphs. Rows then take what they took one by one,
-    which is too much for those that waited for their launches."""
+    """Return the costs to replay an executed pass with: without time for launching kernels, where it ran as CUDA graphs.
+
+    Rows then still take what they took one by one, which is too much for those that waited for their launches.
+    """
     return costs if executed.launched is None or executed.launched.why else replace(costs, launch_ns=0)

@@ -15,7 +15,10 @@ from chronoscale.reports.training_run import TrainingRun
 
 
 def run_training(experiment: Experiment, run: Run) -> TrainingRun:
-    """Train as the experiment's family trains, and write a timeline. Raises as `Workflow.train` and `check_seats`."""
+    """Train an experiment for `chronoscale train`, in its run's folder; return its epochs, and write a timeline (timeline.json) of them.
+
+    Raises as `Workflow.train` and `check_seats`.
+    """
     ranks = max(experiment.ranks)
     check_seats(experiment, [ranks])
     workflow_of(experiment).train(experiment, run, partial(rough_costs, experiment, run, ranks))

@@ -16,7 +16,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watch:
-    """Counts the cores' time, and who used it, from its creation on. Children count when they have ended."""
+    """Measurement of what else this machine's cores do, from its creation on, while `chronoscale bench` or `profile` times something.
+
+    Time of child processes is seen once they have ended.
+    """
 
     def __init__(self) -> None:
         self.load = os.getloadavg()[0]
@@ -24,7 +27,11 @@ class Watch:
         self._own = _own_seconds()
 
     def noise(self, timed: Sequence[Sequence[Pass]], pinned: int = 0, attempt: int = 1) -> Noise:
-        """Record what went on until now beside the passes that were `timed`."""
+        """Return the record of what went on from the watch's creation until now, beside passes (timed repetitions).
+
+        timed: the passes of each thing that was timed. pinned: cores that each rank had to itself, 0: unknown. attempt: number of this
+        attempt.
+        """
         total, busy, steal = (now - before for now, before in zip(_core_seconds(), self._cores, strict=True))
         own = _own_seconds() - self._own
         whole = max(total, 1 / TICKS)
@@ -34,7 +41,11 @@ class Watch:
 
 
 def spread(timed: Sequence[Sequence[Pass]]) -> float:
-    """Return the largest relative standard deviation of passes' spans, of those of which there are several."""
+    """Return by how much passes (timed repetitions) of a schedule vary: the largest relative standard deviation of their times over
+    schedules.
+
+    timed: the passes of each schedule; 0.0 where none has several.
+    """
     spans = [np.array([each.trace.span_ns for each in passes], np.float64) for passes in timed if len(passes) > 1]
     return max((float(span.std() / span.mean()) for span in spans if span.mean() > 0), default=0.0)
 
