@@ -24,7 +24,11 @@ DEAD_SENSORS = 5  # that are named at most
 
 
 def count_snapshots(sequence: SnapshotSequence, horizon: int) -> Facts:
-    """Count nodes, snapshots, edges and classes, and how much a snapshot differs from the one before."""
+    """Count what a dataset of snapshots holds, for `chronoscale data info`: nodes, snapshots, edges, classes, and changes between
+    neighbours.
+
+    horizon: not used; only windows of signals need it.
+    """
     stats = statistics_of(sequence)
     spans = {"edges a snapshot": stats.edges, "active nodes": stats.nodes}
     compared = {"changed edges": stats.changed_edges, "effective edges": stats.effective_edges, "touched rows": stats.touched_rows}
@@ -37,7 +41,11 @@ def count_snapshots(sequence: SnapshotSequence, horizon: int) -> Facts:
 
 
 def count_signal(signal: Signal, horizon: int) -> Facts:
-    """Count sensors, steps, channels, edges and missing readings, and the bytes of windows of `horizon` steps."""
+    """Count what a signal holds, for `chronoscale data info`: sensors, steps, channels, edges, missing readings, and the bytes of all
+    windows.
+
+    horizon: steps that a window reads, and as many that it predicts.
+    """
     steps, sensors, channels = signal.values.shape
     missing, dead = signal.missing_count, len(signal.dead_sensors)
     calendar = f", the last {signal.calendar} of the calendar" if signal.calendar else ""
@@ -54,14 +62,19 @@ def count_signal(signal: Signal, horizon: int) -> Facts:
 
 
 def dead_sensors(signal: Signal) -> str:
-    """Name the first sensors without a reading, by their ids in the source where it has any; '' for none."""
+    """Name the first sensors without a single reading, for `chronoscale data info` and warnings, by the source's ids if any; '' for none.
+    """
     dead = signal.dead_sensors
     first = (dead if signal.node_ids is None else signal.node_ids[dead])[:DEAD_SENSORS].tolist()
     return ", ".join(map(str, first)) + (", …" if len(dead) > DEAD_SENSORS else "")
 
 
 def printed_sizes(counts: Published, horizon: int) -> Facts:
-    """Compute the bytes of a signal whose counts a paper prints; nothing where it prints none."""
+    """Compute the bytes of a signal and its windows from the counts that a paper prints, for `chronoscale data info`; [] where it prints
+    none.
+
+    horizon: steps that a window reads, and as many that it predicts.
+    """
     if not counts.steps or not counts.node_features:
         return []
     return _window_bytes((counts.steps, counts.nodes, counts.node_features), horizon, np.dtype(np.float64), "published counts, ")
@@ -81,7 +94,11 @@ def _window_bytes(shape: tuple[int, int, int], horizon: int, dtype: np.dtype[Any
 
 
 def count_events(stream: EventStream, horizon: int) -> Facts:
-    """Count nodes, events, repetitions and features, and measure how skewed and bursty an event stream is."""
+    """Count what an event stream holds, for `chronoscale data info`: nodes, events, repeated pairs, features, and how skewed and bursty it
+    is.
+
+    horizon: not used; only windows of signals need it.
+    """
     counted = count_stream(stream)
     facts = [Fact("nodes", stream.num_nodes), Fact("events", len(stream)), *_times(stream)]
     facts += [

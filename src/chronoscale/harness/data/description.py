@@ -17,9 +17,10 @@ HORIZON = 12  # of windows where no paper names another, as for PGT-I's traffic 
 
 
 def describe(names: Sequence[str], form: str | None = None, options: Mapping[str, str] | None = None) -> Facts:
-    """Describe a dataset by name, or the files of one stream; what is counted follows where the dataset is at hand.
+    """Describe a dataset, by catalogue name or as files, for `chronoscale data info`: what papers print of it, then what is counted in it.
 
-    form, options: for a path's reader. Raises UserError for an unknown name.
+    names: one name, or the files of one event stream. form, options: format and options of the files' reader. Nothing is counted where the
+    data are not at hand. Raises UserError for an unknown name.
     """
     paths = [name for name in names if Path(name).exists()]
     _check_paths(names, paths)

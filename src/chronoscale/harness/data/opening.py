@@ -13,7 +13,10 @@ from chronoscale.strategies.streams.models import STREAM_MODELS
 
 
 def open_data(data: Data, seed: int) -> Dataset:
-    """Open a dataset by name or path, as it comes. seed: of generated data. Raises UserError when it is unknown, absent or malformed."""
+    """Open the dataset that an experiment file names, as its reader or generator gives it.
+
+    seed: of generated data. Raises UserError when it is unknown, absent or malformed.
+    """
     if data.name is not None:
         return catalogue.load(data.name, seed)
     for file in data.files:
@@ -23,7 +26,10 @@ def open_data(data: Data, seed: int) -> Dataset:
 
 
 def stream_refusal(label: str) -> str:
-    """Return the error text for a dataset of events with a model of another family: what can be done with it."""
+    """Return the error text for an experiment that names an event stream and a model of another family: what can be done with it.
+
+    label: the dataset's name for people.
+    """
     return (
         f"dataset '{label}' is a stream of events: {', '.join(STREAM_MODELS)} train on it as it is, models on snapshots where it is "
         "cut, as in `cut: {width: 604800}` or `cut: {count: 1000}`"

@@ -27,8 +27,10 @@ THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's de
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """Settings of a comparison of partitioners: the parameters of `partition_stream`, the events a part in a batch, and, for estimates of
-    communication, the neighbours of a root, 0 for none, and the bytes of rows.
+    """Options of `chronoscale data partition`: how an event stream is cut, and how the cut is judged.
+
+    shared: share of the nodes that all parts have. decay: of past events, by the stream's unit of time. batch: events a part in a batch.
+    neighbours: of a root, for the estimate of bytes that parts send each other; 0: no estimate. widths: bytes of a row.
     """
 
     parts: int
@@ -41,7 +43,10 @@ class Cutting:
 
 
 def named(policies: Sequence[str]) -> list[str]:
-    """Return the partitioners of these names, each once; `all` is all. Raises UserError for an unknown name."""
+    """Return the partitioners that `chronoscale data partition --policy` asks for, each once; "all" stands for all.
+
+    Raises UserError for an unknown one.
+    """
     if ALL in policies:
         return list(PARTITIONERS)
     for policy in policies:
@@ -50,7 +55,7 @@ def named(policies: Sequence[str]) -> list[str]:
 
 
 def events_of(name: str, seed: int) -> EventStream:
-    """Open an event stream by name or path. Raises UserError where it is none."""
+    """Open the event stream that `chronoscale data partition` is to cut, by catalogue name or path. Raises UserError where it is none."""
     exists = Path(name).exists()
     if not exists and (Path(name).suffix or len(Path(name).parts) > 1):
         raise UserError(f"{name}: no such file or folder")
@@ -61,8 +66,11 @@ def events_of(name: str, seed: int) -> EventStream:
 
 
 def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None) -> dict[str, object]:
-    """Partition by one policy, and return what it cuts, how even it is, how long it took; DETAIL by part and by batch. Raises as
-    `partition_stream`, and as `PartitionQuality.of`."""
+    """Cut an event stream by one partitioner, and return its row of the table of `chronoscale data partition`: column -> value.
+
+    It says what is cut, how even the parts are, and how long it took; columns in DETAIL are for JSON. policy: the partitioner's name.
+    folder: keeps the parts, and gives them if it has them; None: neither. Raises as `partition_stream`, and as `PartitionQuality.of`.
+    """
     start = time.perf_counter()
     parts = partition_stream(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
     spent = time.perf_counter() - start
@@ -106,7 +114,7 @@ def _communication(stream: EventStream, parts: EventPartition, cutting: Cutting)
 
 
 def by_part(row_of_policy: dict[str, object]) -> list[dict[str, object]]:
-    """Return a row a part."""
+    """Return a row a part (its own nodes and events) for `chronoscale data partition`. row_of_policy: as `row` returns it."""
     nodes, events = row_of_policy["nodes"], row_of_policy["events"]
     assert isinstance(nodes, list) and isinstance(events, list)
     total = max(sum(events), 1)
