@@ -15,20 +15,23 @@ ENGINE = Link(1e9, 1e-3)  # a data engine for costs that are asked for memory, a
 
 
 def names_cost_file(experiment: Experiment) -> bool:
-    """Say whether the key `costs` names a file."""
+    """Say whether an experiment's key `costs` is the path of a file of fitted costs, and no word such as "datasheet"."""
     return experiment.costs not in ("auto", "fitted", "datasheet")
 
 
 def datasheet_costs(cluster: str) -> DatasheetCosts:
-    """Return costs by a cluster's datasheet: enough for memory, and to tell how long one schedule takes beside another."""
+    """Return the costs by a cluster's datasheet before anything is measured: enough to check memory, and to compare schedules' work.
+
+    cluster: a preset's name or a file.
+    """
     return DatasheetCosts(presets.cluster(cluster).device, engine=ENGINE)
 
 
 def costs_of_file(experiment: Experiment, device: str) -> FittedCosts:
-    """Load the costs that an experiment names, for what runs on `device`.
+    """Load the file of fitted costs that an experiment names, for commands that plan or replay on `device`.
 
-    Raises UserError for costs of another device, or of ranks that shared a GPU, unless the experiment lets it (`extrapolate`): then
-    every number says so.
+    Raises UserError for costs of another device, or of ranks that shared a GPU, unless the experiment sets `extrapolate`: every number then
+    says so.
     """
     costs = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
     if costs.fingerprint.get("share_gpu") and not experiment.share_gpu:
@@ -43,10 +46,10 @@ def costs_of_file(experiment: Experiment, device: str) -> FittedCosts:
 
 
 def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
-    """Return the costs to replay on a cluster with.
+    """Return the costs with which `chronoscale simulate` and `advise` replay an experiment on a cluster.
 
-    Raises UserError for 'fitted' without a file (a profile of which device?), for a file of another device than the cluster's unless
-    the experiment lets it, and for launches that a profile cannot tell.
+    Raises UserError for `costs: fitted` without a file (a profile of which device?), for a file of another device than the cluster's unless
+    the experiment sets `extrapolate`, and for CUDA graphs with fitted costs, which are of kernels launched one by one.
     """
     if experiment.costs in ("auto", "datasheet"):
         return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)

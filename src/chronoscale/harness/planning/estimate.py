@@ -18,7 +18,10 @@ LONG = 2_000_000  # rows: some ten seconds on few ranks, minutes where every row
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Rows of one strategy's schedule on one number of ranks. streams: it need not be planned at once."""
+    """Estimate of how large one strategy's schedule of an epoch on `ranks` ranks will be, made before it is planned.
+
+    rows: of the schedule, one an operation. streams: it can be planned and replayed some iterations at a time.
+    """
 
     strategy: str
     ranks: int
@@ -27,11 +30,11 @@ class Estimate:
 
     @property
     def gigabytes(self) -> float:
-        """Host memory while the schedule is planned and replayed, GB."""
+        """Memory of this machine while the schedule is planned and replayed in one piece, GB."""
         return self.rows * ROW_BYTES / 1e9
 
     def check(self, have: float) -> None:
-        """Raise UserError where `have` GB of memory do not hold the schedule, and it has to be in memory at once."""
+        """Raise UserError where the schedule does not fit into `have` GB of memory, and cannot be planned some iterations at a time."""
         if self.gigabytes > have and not self.streams:
             raise UserError(
                 f"strategy '{self.strategy}' on {self.ranks:,} ranks: its schedule would have about {self.rows:,} rows and take "
@@ -39,19 +42,23 @@ class Estimate:
             )
 
     def streamed(self, have: float) -> bool:
-        """Return whether the schedule is planned and replayed in parts, without a trace: it exceeds `have` GB, or is too long to be planned
-        at once.
+        """Say whether the schedule has to be planned and replayed some iterations at a time, without keeping a trace.
+
+        That is so where it can be, and exceeds `have` GB or a strategy's own bound of rows.
         """
         return self.streams and (self.gigabytes > have or self.rows > MOST)
 
 
 def available() -> float:
-    """Return the GB of memory that are free now."""
+    """Return the GB of memory that are free on this machine now, for schedules to be planned in."""
     return float(psutil.virtual_memory().available) / 1e9
 
 
 def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> list[Estimate]:
-    """Estimate every strategy on every number of ranks, in this order."""
+    """Estimate the schedules of an experiment's strategies before they are planned, each on every number of ranks, in this order.
+
+    counts: numbers of ranks.
+    """
     return [
         Estimate(name, ranks, planner.rows(work, ranks), planner.plans_incrementally)
         for name, planner in planners.items()
@@ -60,8 +67,12 @@ def estimates(planners: Mapping[str, Strategy], work: Workload, counts: Iterable
 
 
 def affordable(planners: Mapping[str, Strategy], work: Workload, counts: Iterable[int]) -> set[tuple[str, int]]:
-    """Return which strategies are streamed on which number of ranks. Raises UserError for the first schedule that memory, as it is free
-    now, would not hold; warns of those that take minutes."""
+    """Check that this machine's memory has room to plan every strategy on every number of ranks, before `chronoscale bench` or `simulate`
+    does.
+
+    Returns the (strategy, ranks) that are to be planned and replayed some iterations at a time. counts: numbers of ranks. Raises UserError
+    for the first schedule that does not fit; warns of those that take minutes.
+    """
     available_gb, estimated = available(), estimates(planners, work, counts)
     for estimate in estimated:
         estimate.check(available_gb)

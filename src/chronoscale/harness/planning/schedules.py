@@ -15,10 +15,10 @@ from chronoscale.strategies.workload import Workload
 
 
 def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, sketched: bool = False) -> Schedule:
-    """Plan an epoch by a strategy and check its schedule.
+    """Plan an epoch by a strategy for a command, and check that the schedule is what was asked for.
 
-    sketched: plan `Strategy.sketch` instead, of the same work but quick, for a profile to know what to measure. Raises UserError as
-    `Strategy.plan`, and for a schedule of another name, kind or number of ranks.
+    sketched: take `Strategy.sketch`, of the same work but quick, by which `chronoscale profile` sees what to measure. Raises UserError as
+    `Strategy.plan`, for a schedule of another name, kind or number of ranks, and, with its name, for whatever a user's own strategy raises.
     """
     with _errors_of(planner):
         schedule = planner.sketch(work, ranks, costs) if sketched else planner.plan(work, ranks, costs)
@@ -27,7 +27,9 @@ def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, 
 
 
 def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
-    """Plan an epoch; `costs()`, which may have to be measured, is called only where the plan asks for the duration of something."""
+    """Plan an epoch for `chronoscale bench`; `costs()`, which may have to measure a profile, is called only if the plan asks for a
+    duration.
+    """
     try:
         return plan_epoch(planner, work, ranks, UnmeasuredCosts())
     except CostsNeeded:
@@ -35,7 +37,10 @@ def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, cos
 
 
 def plan_stretches(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Iterator[Stretch]:
-    """Plan an epoch stretch by stretch, with a strategy that `streams`. Raises as `plan_epoch`."""
+    """Plan an epoch a stretch (some consecutive iterations) at a time, for simulations of schedules that memory does not hold.
+
+    planner: a strategy that `plans_incrementally`. Raises as `plan_epoch`.
+    """
     with _errors_of(planner):
         for stretch in planner.stretches(work, ranks, costs):
             _check(planner, stretch.schedule, ranks, planner.kind)
@@ -43,7 +48,11 @@ def plan_stretches(planner: Strategy, work: Workload, ranks: int, costs: CostMod
 
 
 def plan_preparation(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:
-    """Plan what happens once before the first epoch. Raises as `plan_epoch`."""
+    """Plan what a strategy does once before the first epoch (such as copying a dataset to its device), for a command that runs or replays
+    it.
+
+    planner: a strategy that `prepares`. Raises as `plan_epoch`.
+    """
     with _errors_of(planner):
         schedule = planner.prepare(work, ranks, costs)
     _check(planner, schedule, ranks, "preparation")
