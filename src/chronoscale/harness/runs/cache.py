@@ -13,7 +13,10 @@ VARIABLE = "CHRONOSCALE_CACHE"
 
 
 def cache_folder() -> Path:
-    """Return $CHRONOSCALE_CACHE, else `chronoscale` in the user's folder of caches."""
+    """Return the folder where commands keep what this machine has computed once, such as counts of snapshots.
+
+    It is $CHRONOSCALE_CACHE, else `chronoscale` in the user's folder of caches.
+    """
     if named := os.environ.get(VARIABLE):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "chronoscale"
@@ -21,7 +24,9 @@ def cache_folder() -> Path:
 
 @cache
 def code_digest() -> str:
-    """Return the SHA-256 of the modules that read, generate and count datasets: counts of another version are not taken."""
+    """Return the SHA-256 of this software's modules that read, generate and count datasets, by which cached counts of other versions are
+    not taken.
+    """
     hashed = sha256()
     for folder in sorted(datasets.__path__):
         for file in sorted(Path(folder).rglob("*.py")):

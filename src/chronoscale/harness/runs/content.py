@@ -10,12 +10,17 @@ BLOCK, BLOCKS = 1 << 20, 64  # of a larger file, so many blocks are read, evenly
 
 
 def digests(files: Iterable[str]) -> dict[str, str]:
-    """Return a digest of each file or folder that is there, by its path."""
+    """Return a digest of the content of each of an experiment's files or folders, by its path, for a run's record; absent ones are left
+    out.
+    """
     return {file: digest(Path(file)) for file in files if Path(file).exists()}
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of the names, sizes and bytes of a file or of all files in a folder; of large ones, of `BLOCKS` blocks."""
+    """Return the SHA-256 of a file, or of all files in a folder with their names and sizes, by which a run knows data that have changed.
+
+    Of a large file `BLOCKS` blocks are read, evenly spaced.
+    """
     hashed = sha256()
     for file in sorted(entry for entry in path.rglob("*") if entry.is_file()) if path.is_dir() else [path]:
         size = file.stat().st_size

@@ -11,7 +11,10 @@ Idle = Mapping[tuple[str, int], int]  # by strategy and number of ranks: how man
 
 
 def idle_sentences(idle: Idle) -> list[str]:
-    """Say how many ranks train nothing, a sentence a number of ranks that has any."""
+    """Return a sentence for each number of ranks on which some ranks of a run train nothing, since there is less work than ranks.
+
+    idle: (strategy, number of ranks) -> how many of them train nothing.
+    """
     lines = []
     for ranks in sorted({ranks for (_, ranks), count in idle.items() if count}):
         counts = {name: count for (name, on), count in idle.items() if on == ranks and count}
@@ -21,6 +24,9 @@ def idle_sentences(idle: Idle) -> list[str]:
 
 
 def warn_of_idle_ranks(idle: Idle) -> None:
-    """Warn of ranks that train nothing: a number that is no speed of all ranks must not pass for one."""
+    """Warn, after a command's run, of ranks that train nothing: its epoch times are no speed of all ranks.
+
+    idle: (strategy, number of ranks) -> how many of them train nothing.
+    """
     if lines := idle_sentences(idle):
         warnings.warn("; ".join(lines), ChronoscaleWarning, stacklevel=2)

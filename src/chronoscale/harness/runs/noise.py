@@ -18,11 +18,11 @@ OTHERS = 0.10  # of the cores' time, used by other processes
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Record of the machine's load during a measurement.
+    """Record, in a run's folder, of the machine's load while something was timed, and of how far its times can be believed.
 
     load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
-    other processes used. spread: of what was timed, the largest relative standard deviation over passes. pinned: cores that each rank had
-    to itself, 0: unknown. attempt: how often it was timed, this time included.
+    other processes used. spread: the largest relative standard deviation over passes (timed repetitions), `passes` of each schedule. cores:
+    of the machine; pinned: that each rank had to itself, 0: unknown. attempt: number of the attempt.
     """
 
     load: float
@@ -36,7 +36,7 @@ class Noise:
 
     @property
     def why(self) -> str:
-        """Reasons why the figures are unreliable, in words; '' for none."""
+        """Reasons why the times are unreliable, in words; '' for none."""
         reasons = []
         if self.spread > SPREAD:
             reasons.append(f"passes vary by {self.spread:.0%} (more than {SPREAD:.0%})")
@@ -48,16 +48,18 @@ class Noise:
 
     @property
     def sentence(self) -> str:
-        """Warning that the figures are unreliable, why, and how often they were measured; '' where they are reliable."""
+        """Warning for people that the times are unreliable, why, and how often they were measured; '' where they are reliable."""
         return f"not to be believed: {self.why}" + f"; the quietest of {self.attempt} attempts" * (self.attempt > 1) if self.why else ""
 
     @property
     def level(self) -> float:
-        """Level of noise: the largest of the figures, each relative to its limit."""
+        """Level of noise, to compare attempts by: the largest of spread, steal and others, each divided by its limit; above 1, times are
+        unreliable.
+        """
         return max(self.spread / SPREAD, self.steal / STEAL, self.others / OTHERS)
 
     def save(self, folder: Path) -> None:
-        """Write the record as JSON into the folder of what was timed."""
+        """Write the record as noise.json into the folder of what was timed."""
         write_text(folder / FILE, json.dumps(asdict(self), indent=1))
 
     @classmethod

@@ -23,12 +23,15 @@ SPANS = ".spans.json"  # beside a replay: epochs of its draws, ns
 
 
 def load_schedules(folder: Path) -> dict[str, Schedule]:
-    """Load the schedules of a piece, by strategy."""
+    """Load the schedules that a run has executed on one number of ranks, by strategy. folder: the run's `ranks-<n>`."""
     return {path.name.removesuffix(SCHEDULE): Schedule.load(path) for path in sorted(folder.glob(f"*{SCHEDULE}"))}
 
 
 def load_passes(folder: Path, label: str) -> list[Pass]:
-    """Load the passes that ranks saved of one item of a job, one a repeat. Raises UserError for a file that is missing or damaged."""
+    """Load the passes (timed repetitions) that ranks have saved of one strategy or probe: its traces, losses and scores.
+
+    label: of the item of the job, of which the files are named. Raises UserError for a file that is missing or damaged.
+    """
     losses = read_array(folder / f"{label}-losses.npy", np.float64, (None, None), "losses")
     scores = read_json(path := folder / f"{label}-scores.json", list[Scores], "scores")
     with reading(path, "scores"):
@@ -49,26 +52,31 @@ def load_passes(folder: Path, label: str) -> list[Pass]:
 
 
 def passes_of(run: Run, ranks: int, strategy: str) -> list[Pass]:
-    """Load the executed repeats of one strategy."""
+    """Load the passes (timed repetitions) that a run has executed of one strategy on `ranks` ranks, for reports and tables."""
     return load_passes(run.folder / f"ranks-{ranks}", strategy)
 
 
 def predicted_epoch_ns(run: Run, ranks: int, strategy: str) -> float | None:
-    """Return the predicted epoch of ranks that wait for the slowest, the median of its draws; None where none were made."""
+    """Return the epoch, ns, that `chronoscale validate` has predicted of ranks that wait for the slowest: the median over random jitter.
+
+    None where the run has no such replays.
+    """
     path = run.folder / f"replay-{ranks}" / f"{strategy}{SPANS}"
     return float(np.median(read_json(path, list[int], "record of drawn epochs"))) if path.exists() else None
 
 
 def noise_sentences(run: Run) -> dict[int, str]:
-    """Return warnings that executions are unreliable, by number of ranks; none where the machine was quiet."""
+    """Return warnings that a run's measured times are unreliable, by number of ranks; none where the machine was quiet."""
     noises = {ranks: Noise.load_from(folder) for ranks, folder in run.numbered("ranks-")}
     doubts = {ranks: noise.sentence for ranks, noise in noises.items() if noise is not None and noise.sentence}
     return {ranks: f"on {ranks} rank{'s' * (ranks > 1)}: {doubt}" for ranks, doubt in doubts.items()}
 
 
 def with_noise(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with a column `noise` that says of each row's ranks why it is not to be believed, where any is not; of operations
-    their total's."""
+    """Return a table of a run's results, a row a strategy and number of ranks, with a column `noise`: why its times are not to be believed.
+
+    In a table by operation, rows of totals alone say so. Without any noise the table is returned as it is.
+    """
     sentences = noise_sentences(run)
     if not sentences:
         return table
@@ -78,7 +86,7 @@ def with_noise(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def launch_sentences(run: Run) -> list[str]:
-    """Name the strategies that were to be launched as CUDA graphs and were not, and why, a line for each number of ranks."""
+    """Return a line for each strategy that a run was to launch as CUDA graphs and did not, and why, by number of ranks."""
     lines = []
     for ranks, folder in run.numbered("ranks-"):
         for name in load_schedules(folder):
@@ -89,6 +97,6 @@ def launch_sentences(run: Run) -> list[str]:
 
 
 def idle_ranks(run: Run) -> Idle:
-    """Count the ranks that train nothing, by strategy and number of ranks."""
+    """Count the ranks that train nothing in what a run has executed: (strategy, number of ranks) -> count."""
     pieces = run.numbered("ranks-")
     return {(name, ranks): schedule.idle for ranks, folder in pieces for name, schedule in load_schedules(folder).items()}

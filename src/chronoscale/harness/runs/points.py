@@ -20,16 +20,16 @@ FILE = "point.json"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPoint:
-    """Record of one strategy on one number of GPUs: `point.json` of a piece `sim-<gpus>-<strategy>`, beside its schedule and its trace.
-    What has a default may be absent, as in runs of earlier versions.
+    """Record of one strategy simulated on one number of GPUs, as `chronoscale simulate` writes it: `point.json` of a run's piece
+    `sim-<gpus>-<strategy>`, beside schedule and trace. What has a default may be absent, as in runs of earlier versions.
 
     peak_bytes: of the fullest rank's device. host_bytes: planned, of a rank. costs, cluster: by name; preset_gpus: that the cluster has.
-    gap: of the schedule to its scheduler's bound, None where none planned. prepare_s: what happens once before the first epoch.
-    out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
-    is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do. effects: of the
-    assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too few samples. links: the
-    busiest ones; none where no link was modelled. summary, op_seconds: of a point that was streamed, the figures that a trace would give;
-    None and none where schedule and trace lie beside it.
+    gap: of the schedule to its scheduler's lower bound, None where none planned. partition: which partitioner's counts were planned with.
+    prepare_s: what happens once before the first epoch. out_of_memory: why it does not fit, '' where it does. idle_ranks: ranks without
+    work. draws_s: the epoch in every draw of what is uncertain, none where nothing is; the trace is of the middle one. endured: a training
+    whose devices fail, where any do. effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations
+    whose costs rest on too few samples. links: the busiest ones; none where no link was modelled. summary, op_seconds: the figures that a
+    trace would give, of a point that was replayed some iterations at a time and has none.
     """
 
     strategy: str
@@ -59,30 +59,30 @@ class SimulatedPoint:
         return Band.of(self.draws_s)
 
     def save(self, folder: Path) -> None:
-        """Write the record as JSON into the folder of the piece."""
+        """Write the record as JSON into the point's folder of a run."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
     @classmethod
     def load(cls, folder: Path) -> SimulatedPoint:
-        """Read the record in the folder of a piece. Raises UserError for a file that is missing or damaged."""
+        """Read the record in a point's folder of a run. Raises UserError for a file that is missing or damaged."""
         return read_json(folder / FILE, cls, "point")
 
 
 def points_of(run: Run) -> list[SimulatedPoint]:
-    """Load the points that a run has so far."""
+    """Load what a run of `chronoscale simulate` has found so far: a record a strategy and number of GPUs."""
     return [SimulatedPoint.load(folder) for folder in run.pieces("sim-") if (folder / FILE).exists()]
 
 
 def idle_ranks(run: Run) -> Idle:
-    """Count the ranks that train nothing, by strategy and number of GPUs."""
+    """Count the ranks that train nothing in what a run has simulated: (strategy, number of GPUs) -> count."""
     return {(point.strategy, point.gpus): point.idle_ranks for point in points_of(run)}
 
 
 def streamed_sentences(run: Run) -> list[str]:
-    """Name the points that were streamed, without a trace, a sentence each."""
+    """Return a sentence for each strategy and number of GPUs that a run has replayed some iterations at a time, so that it has no trace."""
     return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in points_of(run) if point.summary is not None]
 
 
 def refused_sentences(run: Run) -> list[str]:
-    """Say which points do not fit in memory, and why, a sentence each."""
+    """Return a sentence for each strategy and number of GPUs of a simulation that does not fit in the GPUs' memory, and why."""
     return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in points_of(run) if point.out_of_memory]

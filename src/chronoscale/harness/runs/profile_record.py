@@ -14,8 +14,10 @@ PROFILED = "profiled.json"  # the record's file in a profile's folder
 
 @dataclass(frozen=True, slots=True)
 class ProfileRecord:
-    """Record of the profile that a run's costs are fitted from: the strategies whose requests it covers, the run in which it was measured,
-    when (ISO 8601), and the machine's load in the minute before, processes that run or wait.
+    """Record, in a run's folder, of the profile that its costs are fitted from.
+
+    strategies: whose rows it can predict. run: in which it was measured. at: when (ISO 8601). load: processes that ran or waited in the
+    minute before.
     """
 
     strategies: list[str]
@@ -30,7 +32,7 @@ class ProfileRecord:
 
     @property
     def sentence(self) -> str:
-        """Clause that says which run measured the costs, and how long ago."""
+        """Clause, for warnings and reports, that says which run measured the costs, and how long ago."""
         when = datetime.fromisoformat(self.at)
         return (
             f"costs are those that {self.run} fitted {_age(datetime.now(UTC) - when)} ({when:%Y-%m-%d %H:%M} UTC), when {self.load:.1f} "

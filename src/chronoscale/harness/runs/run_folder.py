@@ -20,7 +20,7 @@ STATUS = "status.json"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Status of a run: its command, its experiment (`Experiment.digest`), and whether everything is there."""
+    """State of a run, its `status.json`: the command, the digest of its experiment, and whether all results are there."""
 
     command: str
     digest: str
@@ -30,18 +30,18 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Folder `runs/<id>` of one command's results: experiment.yaml as given, resolved.json, environment.json, status.json, and one folder a
-    finished piece.
+    """Run folder: `runs/<id>` with the results of one command. It holds experiment.yaml as given, resolved.json (all keys),
+    environment.json, status.json, and a folder for each finished piece of the results.
 
-    A piece is written under a hidden name and renamed when whole, so a piece that is there is complete. `status.json` says `running`
-    until everything is; a run that was killed stays so and is taken up again by the same command on the same experiment.
+    A piece is written under a hidden name and renamed when whole, so a piece that is there is complete. `status.json` says `running` until
+    everything is; a run that was killed stays so and is taken up again by the same command on the same experiment.
     """
 
     folder: Path
 
     @property
     def status(self) -> Status:
-        """Command, experiment and state. Raises UserError for a folder that is no run, and for a damaged file."""
+        """Command, experiment's digest and state. Raises UserError for a folder that is no run, and for a damaged file."""
         if not (self.folder / STATUS).is_file():
             raise UserError(f"{self.folder}: not a run (no {STATUS})")
         return self.read(STATUS, Status)
@@ -52,12 +52,14 @@ class Run:
         return self.status.state == "complete"
 
     def read(self, name: str, shape: type[Shape]) -> Shape:
-        """Read a JSON file of the run as a `shape`. Raises UserError when it is missing or damaged."""
+        """Read a JSON file of the run as a value of the type `shape`. Raises UserError when it is missing or damaged."""
         return read_json(self.folder / name, shape, f"{Path(name).stem} of a run")
 
     @property
     def environment(self) -> dict[str, str]:
-        """Machine and versions that it ran on, and the hashes of the Python files that it ran. Raises UserError as `read`."""
+        """Machine and versions that the run was made with, and digests of the Python files and data that it read, by name. Raises UserError
+        as `read`.
+        """
         return self.read("environment.json", dict[str, str])
 
     def write(self, name: str, data: Any) -> None:
@@ -65,7 +67,9 @@ class Run:
         write_text(self.folder / name, json.dumps(data, indent=1))
 
     def piece(self, name: str, make: Callable[[Path], None]) -> Path:
-        """Return the folder of a piece; `make` fills it unless it is there already."""
+        """Return the folder of a piece (part of the results that is there whole or not at all), which `make` fills unless it is there
+        already.
+        """
         target = self.folder / name
         if not target.exists():
             part = self.folder / f".{name}.part"
@@ -78,17 +82,17 @@ class Run:
         return target
 
     def pieces(self, prefix: str) -> Iterator[Path]:
-        """Yield the finished pieces whose name starts with `prefix`, in order of their names."""
+        """Yield the folders of finished pieces whose name starts with `prefix`, in order of their names."""
         yield from sorted(path for path in self.folder.glob(f"{prefix}*") if path.is_dir())
 
     def numbered(self, prefix: str) -> Iterator[tuple[int, Path]]:
-        """Yield number and folder of the finished pieces `<prefix><number>`, in order of their names."""
+        """Yield number and folder of the finished pieces `<prefix><number>`, such as `ranks-2`, in order of their names."""
         for folder in self.pieces(prefix):
             if (number := folder.name.removeprefix(prefix)).isdecimal():
                 yield int(number), folder
 
     def lock(self) -> bool:
-        """Claim the run for this process, until it ends; False when another has it."""
+        """Claim the run for this process, until it ends; False when another process has it."""
         handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,8 +103,8 @@ class Run:
 
     @contextmanager
     def recording_not_finite(self) -> Iterator[None]:
-        """Let `status.json` say under `not_finite`, until the run is complete, where training within comes to a number that is not
-        finite."""
+        """Context within which a loss that is not finite, and ends training, is also written to `status.json`, until the run is complete.
+        """
         try:
             yield
         except NotFiniteError as error:
@@ -118,7 +122,7 @@ class Run:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file of a run so that it is there whole or not at all."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text)
     _sync(part)

@@ -18,7 +18,7 @@ EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before t
 
 
 def load_experiment(run: Run) -> Experiment:
-    """Return the experiment of a run, whose modules and strategies need not be there any more.
+    """Load the experiment that a run was started with; the Python files that it names need not be there any more.
 
     Raises UserError for a folder that is no run, and for a run of another version.
     """
@@ -31,14 +31,15 @@ def load_experiment(run: Run) -> Experiment:
 
 
 def python_files(experiment: Experiment) -> list[str]:
-    """Return the Python files that the experiment runs."""
+    """Return the Python files that an experiment runs: its modules and its own strategies."""
     return [*experiment.modules, *(file_of(name) for name in experiment.strategies if names_file(name))]
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
-    """Return a new run, or the incomplete one of the same command, experiment and environment; and whether it is resumed.
+    """Start a run of a command in the folder `root`, or take up the incomplete one of the same command, experiment and environment.
 
-    A run that another process is working on is left to it. given: the text of the experiment file.
+    Returns the run, and whether it was taken up. One that another process is working on is left to it. given: the text of the experiment
+    file. environment: device, versions and digests of files, by name.
     """
     digest = experiment.digest()
     for run in find_runs(root):
@@ -60,7 +61,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
 
 
 def find_runs(root: Path) -> list[Run]:
-    """Return all runs in a folder, oldest first. A folder without a status was left by a start that was killed, and is no run."""
+    """Return all runs in a folder, oldest first. Those that this version cannot read are left out with a warning."""
     folders = [path for path in root.glob("*") if (path / STATUS).exists()] if root.exists() else []
     runs = [Run(path) for path in sorted(folders, key=lambda path: (path.stat().st_ctime, path.name))]
     return [run for run in runs if _readable(run)]

@@ -27,7 +27,10 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Record of a control plane (`CONTROL`): what it did, its notes, and the stage and strategy that no epoch was trained in."""
+    """Record of what planned in the background while ranks trained in REAL's stages: the control plane's `control.json` in a run's `train`.
+
+    missed: stage and strategy that no epoch was trained in, None where there is none.
+    """
 
     activities: list[Activity]
     notes: list[str]
@@ -35,7 +38,7 @@ class Control:
 
 
 def result(run: Run, ranks: int) -> TrainingRun:
-    """Return the epochs trained so far, what the control plane did meanwhile, and sentences to read with them."""
+    """Read what a run of `chronoscale train` has trained so far on `ranks` ranks, for its table and reports: epochs, scores, notes."""
     folder = run.folder / FOLDER
     epochs_done = epoch_records(folder)
     epochs = tuple(map(_shown, epochs_done))
@@ -63,18 +66,21 @@ def result(run: Run, ranks: int) -> TrainingRun:
 
 
 def launched(epochs: Sequence[EpochRecord]) -> list[str]:
-    """Summarise, by stage, how kernels of its last epoch were launched, where CUDA graphs were requested."""
+    """Say, by stage, how the last epoch's kernels were launched, for a training's notes; [] where no CUDA graphs were requested."""
     last = {record.stage: record.launched for record in epochs}
     return [f"launch: graph: the last epoch of stage '{stage}' was {how}." for stage, how in last.items() if how is not None]
 
 
 def ended(folder: Path) -> TrainingEnd | None:
-    """Return how training came to its end; None where it has not."""
+    """Read how a training came to its end; None where it has not. folder: the run's `train`."""
     return read_json(folder / ENDED, TrainingEnd, "record of a training's end") if (folder / ENDED).exists() else None
 
 
 def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdown]:
-    """Return the breakdown of an epoch's time by stage, of the epochs with a trace."""
+    """Return what an epoch's time goes to (computing, copies, …) in each stage of a training, from those epochs that have a trace.
+
+    folder: the run's `train`.
+    """
     traces: dict[str, list[Trace]] = {}
     for record in epochs:
         if (path := folder / "epochs" / f"{record.epoch:06d}.parquet").exists():
@@ -83,7 +89,10 @@ def breakdowns(folder: Path, epochs: Sequence[EpochRecord]) -> dict[str, Breakdo
 
 
 def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
-    """Say where training ended before the requested number of epochs."""
+    """Return a note, in a list, that a training ended before the requested epochs since its scores got no better; [] where it did not.
+
+    folder: the run's `train`.
+    """
     end, scores_shown = ended(folder), scores_present(record.scores for record in epochs)
     if end is None or end.best is None or not scores_shown or end.epochs == (asked := Job.load(folder / JOB).repeats):
         return []
@@ -93,7 +102,10 @@ def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
 
 
 def scores(folder: Path) -> dict[str, Scores]:
-    """Return the test's scores by predictor, the model first, if training has come to its end."""
+    """Return the test's scores by predictor: the model first, then naive ones; {} where training has not come to its end.
+
+    folder: the run's `train`.
+    """
     if not (folder / TEST).exists():
         return {}
     model = read_json(folder / TEST, Scores, "test")
@@ -106,7 +118,10 @@ def _shown(r: EpochRecord) -> Epoch:
 
 
 def scaled(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
-    """Say how the learning rate was scaled, where that changed it."""
+    """Return a note, in a list, on how the learning rate was scaled by the groups of a step (REAL §7.4); [] where that changed nothing.
+
+    folder: the run's `train`.
+    """
     highest: dict[str, float] = {}
     for record in epochs:
         highest[record.stage] = max((highest.get(record.stage, 0.0), *record.rates))
@@ -122,7 +137,10 @@ def scaled(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
 
 
 def tested(folder: Path) -> list[str]:
-    """Say the scores of a test, if training has come to its end; and which naive predictions have the first of them as good."""
+    """Return sentences on a training's test: its scores, and which naive predictions are as good by the first; [] where none was made.
+
+    folder: the run's `train`.
+    """
     if not (folder / TEST).exists():
         return []
     (_, model), *naive = scores(folder).items()
@@ -136,7 +154,7 @@ def tested(folder: Path) -> list[str]:
 
 
 def period(folder: Path) -> str:
-    """Say with which epoch's model the test was made."""
+    """Say with which epoch's model the test was made, for the title of its table. folder: the run's `train`."""
     end = ended(folder)
     if end is None or end.best is None:
         return "after the last epoch"
@@ -144,18 +162,19 @@ def period(folder: Path) -> str:
 
 
 def idle_ranks(run: Run) -> Idle:
-    """Count the ranks that train nothing, by the schedule that was followed last."""
+    """Count the ranks that train nothing in a run's training, by the schedule that was followed last: (strategy, number of ranks) -> count.
+    """
     plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
     schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")
     return {(schedule.name, schedule.ranks): schedule.idle}
 
 
 def control(folder: Path) -> Control:
-    """Return the decisions of a control plane so far; nothing where there is none."""
+    """Read what the control plane of REAL's stages has done so far; an empty record where there is none. folder: the run's `train`."""
     path = folder / CONTROL
     return read_json(path, Control, "record of the control plane") if path.exists() else Control([], [])
 
 
 def noted(folder: Path) -> list[str]:
-    """Return sentences about what was done before the first epoch."""
+    """Read the sentences about what was done before the first epoch, such as tuning. folder: the run's `train`."""
     return read_json(folder / NOTES, list[str], "notes of a training") if (folder / NOTES).exists() else []
