@@ -23,10 +23,10 @@ def simulate_failures(
     trace: Trace,
     epoch_on: Callable[[int], tuple[Schedule, Trace]],
 ) -> FailureSummary | None:
-    """Simulate a training of epochs such as `trace`; None where nothing fails.
+    """Simulate trainings whose GPUs fail, for one strategy of `chronoscale simulate`; None where the experiment has no `failures`.
 
-    epoch_on: returns an epoch on fewer ranks, called once for each number; a UserError of it means that there is none. Raises UserError for
-    a failure at a task that `schedule` does not have.
+    schedule, trace: of an epoch, of which a training has `epochs`. epoch_on: called for an epoch on fewer GPUs, once for each number; its
+    UserError means that there is none. Raises UserError for a failure at a task or epoch that there is not.
     """
     if failures is None:
         return None

@@ -28,8 +28,12 @@ from chronoscale.strategies.workload import Workload
 
 
 class ReplayedEpoch(NamedTuple):
-    """A simulated epoch. A strategy that does not fit in memory is a result, which `point` says. launches: that the trace was replayed
-    with; crossed: links, and what rows move over them."""
+    """Result of simulating one epoch of a strategy, for `chronoscale simulate` and `advise`. Not fitting in memory is a result, too: see
+    `point`.
+
+    machines: the GPUs' part of the cluster. launches: times of kernel launches in the replay, None where none were modelled. crossed: which
+    links rows cross, with how many bytes.
+    """
 
     point: SimulatedPoint
     schedule: Schedule
@@ -42,8 +46,10 @@ class ReplayedEpoch(NamedTuple):
 def plan_and_replay(
     planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, uncertainty: UncertaintyKeys, seed: int
 ) -> ReplayedEpoch:
-    """Simulate an epoch on as many of the cluster's machines as hold `gpus`; where times are uncertain in every draw, and the trace is of
-    the middle one. Raises UserError as `plan_epoch` and `replay`.
+    """Plan an epoch by a strategy and replay it on a cluster, for `chronoscale simulate` and `advise`.
+
+    It takes as many of the cluster's machines as hold `gpus`. Where times are uncertain it is replayed in every draw, and the trace is that
+    of the middle one. Raises UserError as `plan_epoch` and `replay`.
     """
     machines, uncertain = presets.scaled(cluster, gpus), uncertainty.stated
     schedule = plan_epoch(planner, work, gpus, costs)

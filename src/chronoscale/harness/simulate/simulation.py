@@ -32,14 +32,15 @@ from chronoscale.strategies.workload import Workload
 
 
 def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
-    """Simulate every point: write its schedule, trace, bytes by link, and peak memory, or why it does not fit, to a piece
-    `sim-<gpus>-<strategy>`.
+    """Simulate every strategy of an experiment on every number of GPUs, for `chronoscale simulate`; each fills a piece
+    `sim-<gpus>-<strategy>` of the run with schedule, trace, bytes by link, and peak memory, or why it does not fit.
 
-    Where times are uncertain the epoch in every draw is written, and the trace of the middle one. A point that exceeds memory is streamed
-    where its strategy can: only figures are written, no schedule and no trace. on_progress: called with a line of text for every point.
+    Where times are uncertain, the epoch in every draw is written, and the trace of the middle one. A schedule that this machine's memory
+    does not hold is replayed some iterations at a time where its strategy can: only figures are written. on_progress: called with a line of
+    text now and then.
 
-    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no point fits, which ends
-    the run: it would not fit the next time. Warns of ranks without work.
+    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no strategy fits in the
+    GPUs' memory, which ends the run: it would not fit the next time. Warns of ranks without work.
     """
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
@@ -61,8 +62,9 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
 
 @dataclass(frozen=True, slots=True)
 class PointSetting:
-    """Input of the simulation of one strategy on one number of GPUs. works: the workload by number of GPUs, partitioned where the strategy
-    plans with a partition; work: before that.
+    """Input of the simulation of one strategy on one number of GPUs, in `chronoscale simulate`.
+
+    work: counts of the dataset, before any partition. works: the same by number of GPUs, partitioned where the strategy plans with that.
     """
 
     experiment: Experiment
@@ -74,7 +76,7 @@ class PointSetting:
     works: Mapping[int, Workload]
 
     def simulate(self, part: Path) -> None:
-        """Plan and replay the epoch, and write the point, its schedule, its trace and its bytes by link to `part`."""
+        """Plan and replay the epoch, and write its record, schedule, trace and bytes by link to the folder `part`."""
         experiment = self.experiment
         result = self._replay(self.works[self.gpus], self.gpus)
         schedule, trace = result.schedule, result.trace
@@ -90,7 +92,7 @@ class PointSetting:
         point.save(part)
 
     def stream(self, part: Path) -> None:
-        """Replay the epoch stretch by stretch, and write the point and its bytes by link to `part`."""
+        """Plan and replay the epoch some iterations at a time, and write its record and bytes by link to the folder `part`."""
         experiment = self.experiment
         keys = (("uncertainty", experiment.uncertainty.stated != CERTAIN), ("failures", experiment.failures))
         ignored = " and ".join(name for name, stated in keys if stated)

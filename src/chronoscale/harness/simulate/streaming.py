@@ -19,9 +19,11 @@ from chronoscale.strategies.workload import Workload
 def stream_point(
     planner: Strategy, work: Workload, gpus: int, cluster: Cluster, costs: CostModel, ignored: str, part: Path
 ) -> SimulatedPoint:
-    """Replay an epoch stretch by stretch: return the point, and write its bytes by link to the folder `part`. One replay, whatever is
-    uncertain. ignored: keys of the experiment that it does not follow, '' for none. Raises UserError as `Strategy.plan` and
-    `engine.replay`."""
+    """Simulate an epoch whose schedule memory does not hold, some iterations at a time, for `chronoscale simulate`; return its record.
+
+    Its bytes by link are written to the folder `part`; there is no trace. ignored: keys of the experiment that this does not follow, such
+    as uncertainty, in words for the record; '' for none. Raises UserError as `Strategy.plan` and `engine.replay`.
+    """
     machines = presets.scaled(cluster, gpus)
     left = f"; {ignored} left aside" if ignored else ""
     result = replay_stretches(plan_stretches(planner, work, gpus, costs), machines, costs)
