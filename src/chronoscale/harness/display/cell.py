@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 
 class Cell(NamedTuple):
-    """A value with a text for the terminal.
+    """Value of a command's table that people read as `text`, and `--json` prints as `value`.
 
-    value: as JSON has it, a number where it is one. key: of the value in JSON, where the column's name does not say its unit.
+    key: its name in JSON, where the column's does not say the unit; '' for the column's.
     """
 
     value: object
@@ -19,12 +19,12 @@ class Cell(NamedTuple):
 
 
 def record(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row as JSON has it: numbers as numbers, all digits; null for what is no finite number."""
+    """Return a row of a command's table as `--json` prints it: numbers as numbers, all digits; null for what is no finite number."""
     return {(value.key if isinstance(value, Cell) else "") or str(key): plain(value) for key, value in row.items()}
 
 
 def plain(value: Any) -> Any:
-    """Return a value that `json` can write."""
+    """Return a value of a command's table as JSON has it: cells by their values, null for what is no finite number."""
     if isinstance(value, Cell):
         return plain(value.value)
     if isinstance(value, float):

@@ -12,7 +12,10 @@ Value = int | float | str | list[str] | dict[str, float | int | str] | None
 
 
 class Fact(NamedTuple):
-    """A name and a value. text: what people read, where it is something else than the value with its digits grouped."""
+    """Line of what `chronoscale data` commands print of a dataset: what it is about, and a value.
+
+    text: for people, where that is more than the value with its digits grouped.
+    """
 
     what: str
     value: Value
@@ -20,7 +23,7 @@ class Fact(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Text of the fact for people."""
+        """Value as people read it."""
         return self.text or _shown(self.value)
 
 
@@ -36,11 +39,13 @@ def _shown(value: Value) -> str:
 
 
 def spread(what: str, counts: np.ndarray[Any, Any]) -> Fact:
-    """Return the least, the most and the mean of counts [n], n > 0."""
+    """Return the line that `chronoscale data info` prints of counts, int [n] with n > 0: the least, the most and the mean. what: is
+    counted.
+    """
     least, most, mean = int(counts.min()), int(counts.max()), float(counts.mean())
     return Fact(what, {"least": least, "most": most, "mean": mean}, f"{least:,} .. {most:,}, mean {mean:,.0f}")
 
 
 def facts_of(account: Account) -> Facts:
-    """Return the facts of a reader's account of its file."""
+    """Return the lines that `chronoscale data` commands print of how a reader understood its file."""
     return [Fact(name, value) for name, value in account.items()]
