@@ -21,7 +21,7 @@ class Candidate:
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Return the key that candidates share which differ only in their number of GPUs."""
+        """Return the key that candidates of `chronoscale advise` share which differ only in their number of GPUs."""
         return self.cluster, self.strategy, repr(sorted(self.settings.items()))
 
     def __str__(self) -> str:
@@ -43,7 +43,9 @@ class Candidate:
 
 
 def short_key(key: str, among: Mapping[str, Any]) -> str:
-    """Return an experiment file's key for people: its last word, where no other key of `among` ends so; else all of it."""
+    """Return an experiment file's key for `chronoscale advise`'s tables: its last word, where no other key of `among` ends so; else all of
+    it.
+    """
     last = key.rpartition(".")[2]
     return last if sum(other.rpartition(".")[2] == last for other in among) == 1 else key
 

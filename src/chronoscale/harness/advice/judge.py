@@ -40,7 +40,7 @@ _ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, an
 class Task:
     """Input of a process that simulates one candidate of `chronoscale advise`.
 
-    keys: of an experiment with no strategies but the candidate's own. cuts: graph partitions, path in a piece -> content of the file.
+    keys: of the candidate's experiment, as a file has them. cuts: METIS's graph partitions, path in a run's piece -> content of the file.
     """
 
     candidate: Candidate
@@ -49,7 +49,7 @@ class Task:
 
     @classmethod
     def of(cls, experiment: Experiment, candidate: Candidate) -> Task:
-        """Return the task of a candidate, without graph partitions. Raises UserError as `variant`."""
+        """Return the task of simulating a candidate, without graph partitions. Raises UserError as `variant`."""
         varied = variant(experiment, candidate.cluster, candidate.settings)
         named = varied.strategies if "strategies" in experiment.model_fields_set else ()
         names = dict(zip(planners(varied), named, strict=True)) if named else {}  # a file's strategy is found by its file
@@ -57,7 +57,9 @@ class Task:
         return cls(candidate, _anywhere(varied.model_dump(mode="json", exclude_unset=True)) | point)
 
     def cut(self, run: Run) -> Task:
-        """Return the task with its graph's partitions, made once a `run` and kept there, for METIS may answer otherwise the next time."""
+        """Return the task with the graph partitions that its strategy plans with, made once a `run` and kept there: METIS may answer
+        otherwise the next time.
+        """
         experiment = parse(self.keys, "advise")
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
@@ -88,7 +90,10 @@ def _anywhere(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def judge(task: Task) -> Verdict:
-    """Simulate one candidate of `chronoscale advise`. A refusal, or memory that does not suffice, is part of the verdict."""
+    """Simulate one candidate of `chronoscale advise`, in a worker process.
+
+    A strategy that refuses the experiment, or memory that does not suffice, is part of the verdict.
+    """
     with _ONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
         try:
@@ -129,7 +134,10 @@ def _judged(task: Task) -> Verdict:
 
 
 def workload(experiment: Experiment) -> Workload:
-    """Return an experiment's workload, planned once for candidates that train the same. Raises UserError as `Workflow.workload`."""
+    """Return what to plan a candidate of `chronoscale advise` with: counts of the data, the model's shape, hyper-parameters.
+
+    Made once in a process for candidates that train the same. Raises UserError as `Workflow.workload`.
+    """
     keys = experiment.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "gpus", "strategies", "launch", "costs"})
     return _workload(json.dumps(keys, sort_keys=True))
 

@@ -18,7 +18,10 @@ def piece(number: int) -> str:
 
 
 def choices(experiment: Experiment, run: Run) -> list[Choice]:
-    """Load and rank the candidates that a run of `chronoscale advise` has simulated so far. Raises UserError for a damaged file."""
+    """Load and rank the candidates that a run of `chronoscale advise` has simulated so far.
+
+    Raises UserError for a damaged file.
+    """
     verdicts = {}
     for number, folder in run.numbered(PIECE):
         if (folder / FILE).exists():
@@ -28,7 +31,10 @@ def choices(experiment: Experiment, run: Run) -> list[Choice]:
 
 
 def held(run: Run) -> list[Candidate]:
-    """Load all candidates that a run of `chronoscale advise` was to simulate, done or not. Raises UserError for a damaged file."""
+    """Load all candidates that a run of `chronoscale advise` was to simulate, done or not, by their numbers' order.
+
+    Raises UserError for a damaged file.
+    """
     return read_json(run.folder / ASKED, list[Candidate], "list of points")
 
 

@@ -18,12 +18,13 @@ SURE = 0.95  # share of draws from which one is told apart from another
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Candidate with its figures and its rank, a row of `chronoscale advise`'s table.
+    """Candidate with its figures and its rank: a row of `chronoscale advise`'s table.
 
     hours: of all epochs and the preparation. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the objective,
-    draws: the same in every draw of what is uncertain, none where nothing was stated. rank: from 1, None for what does not rank, and `why`.
-    behind: how much more it takes than the first, a share of that. won: share of draws in which the first takes less, None without draws.
-    front: no other that ranks takes less of both time and GPU-hours.
+    draws: the same in every draw of what is uncertain, none where the experiment states nothing. rank: from 1; None for a candidate that is
+    left out, for the reason `why`. reason: its bottleneck, in words. behind: how much more it takes than the first, a share of that. won:
+    share of draws in which the first takes less, None without draws. front: no other ranked candidate takes less of both time and
+    GPU-hours.
     """
 
     candidate: Candidate
@@ -42,12 +43,12 @@ class Choice:
 
     @property
     def band(self) -> Band:
-        """Return the low and high end of the epoch over its draws, s."""
+        """Return the low and high end of the candidate's epoch over its draws, s."""
         return self.verdict.point.band if self.verdict.point else Band()
 
     @property
     def apart(self) -> bool | None:
-        """Say whether the first candidate is better than this one beyond the stated uncertainty; None where none was stated."""
+        """Say whether the first candidate is better than this one beyond the stated uncertainty; None where the experiment states none."""
         return None if self.won is None else self.won >= SURE
 
 

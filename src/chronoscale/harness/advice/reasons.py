@@ -27,7 +27,7 @@ WORDS: Mapping[str, str] = {
 class Bound(NamedTuple):
     """Bottleneck of a candidate's epoch, for the reason that `chronoscale advise` gives.
 
-    kind: "compute", "launches", "the host", or what is moved, in words. share: of the critical path. most: its largest operation.
+    kind: "compute", "launches", "the host", or what is moved, in words. share: of the critical path, 0 to 1. most: its largest operation.
     """
 
     kind: str
@@ -41,12 +41,12 @@ class Bound(NamedTuple):
 
 
 def percent(share: float) -> str:
-    """Return a share (0 to 1) as text, such as '12 %'."""
+    """Return a share (0 to 1) as text for `chronoscale advise`, such as '12 %'."""
     return f"{100 * share:.0f} %"
 
 
 def bounds(blames: Sequence[PathShare]) -> list[Bound]:
-    """Return the bottlenecks of an epoch's critical path, the largest first. blames: the path's parts."""
+    """Return the bottlenecks of a candidate's epoch, the largest first, for `chronoscale advise`. blames: parts of its critical path."""
     shares: dict[str, list[PathShare]] = {}
     for blame in blames:
         shares.setdefault(_kind(blame), []).append(blame)

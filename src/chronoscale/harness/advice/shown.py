@@ -59,9 +59,9 @@ def _record(choice: Choice) -> dict[str, Any]:
 
 
 def report_advice(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
-    """Return a run of `chronoscale advise` as a section of a report.
+    """Return a run of `chronoscale advise` as a section of `chronoscale report`.
 
-    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    name: of the section's files. run_name: the run's name in the report. Raises UserError for a damaged file.
     """
     ranked = choices(experiment, run)
     title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({run_name})"

@@ -29,11 +29,12 @@ PACKAGE = "chronoscale"
 
 
 def sweep(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], workers: int = 1, dask: str | None = None) -> None:
-    """Call `take(number, judge(task))` in this process as results come, in any order, for advice and studies.
+    """Compute many independent tasks in worker processes, for the candidates of `chronoscale advise` and the points of `chronoscale study`.
 
-    judge: a function that, like the tasks, can be pickled. tasks: by number. workers: processes of this machine; 1: none but this. dask:
-    address of a scheduler, whose workers need this package and the files that tasks name. Raises what `judge` raises, once; MachineError
-    for lost workers and a scheduler that does not answer; UserError for workers of another version.
+    Calls `take(number, judge(task))` in this process as results come, in any order. judge: a function that, like the tasks, can be pickled.
+    tasks: by number. workers: processes of this machine; 1: none but this one. dask: address of a Dask scheduler to use instead, whose
+    workers need this package and the files that tasks name. Raises what `judge` raises, once; MachineError for lost workers and a scheduler
+    that does not answer; UserError for workers of another version.
     """
     if dask is not None:
         _on_cluster(judge, tasks, take, dask)

@@ -15,10 +15,11 @@ FILE = "verdict.json"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Record of one candidate's simulation by `chronoscale advise`: `verdict.json` of a piece `point-<number>`.
+    """Record of one candidate's simulation by `chronoscale advise`: `verdict.json` of a run's piece `point-<number>`.
 
-    point: None where it was `refused`, in words. epoch_s: of the trace. iterations: optimiser steps an epoch. blames: parts of the critical
-    path. waits: mean time that GPUs run nothing beyond that of the busiest one, a share of the epoch. warnings: of the simulation.
+    point: the simulated epoch; None where the candidate was `refused`, in words. epoch_s: of the trace. iterations: optimiser steps an
+    epoch. blames: parts of the critical path. waits: mean time that GPUs run nothing beyond that of the busiest one, a share of the epoch.
+    warnings: of the simulation.
     """
 
     point: SimulatedPoint | None
@@ -30,10 +31,13 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> None:
-        """Write the record as JSON into the folder of the piece."""
+        """Write the record as JSON into the candidate's folder of a run of `chronoscale advise`."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
     @classmethod
     def load(cls, folder: Path) -> Verdict:
-        """Read the record in the folder of a piece. Raises UserError for a file that is missing or damaged."""
+        """Read the record in a candidate's folder of a run of `chronoscale advise`.
+
+        Raises UserError for a file that is missing or damaged.
+        """
         return read_json(folder / FILE, cls, "verdict")
