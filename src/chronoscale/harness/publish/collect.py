@@ -47,7 +47,9 @@ class Collection:
     notes: list[str] = field(default_factory=list)
 
     def add(self, run: Run, experiment: Experiment, name: str) -> list[str]:
-        """Add what a run's folder holds, and return the notes that belong to it. name: the run's name in the report."""
+        """Add what a run's folder holds to a report in the making, and return the sentences that belong to it. name: the run's name in the
+        report.
+        """
         notes = _doubts(run, experiment)
         results = [replace(result, run=name) for result in (*_executed(run, experiment, notes), *_simulated(run, experiment, notes))]
         self.results += results
@@ -65,10 +67,10 @@ class Collection:
 
 
 def collect(given: Sequence[Run]) -> Report:
-    """Gather runs into one report, which `chronoscale report` and the terminal's tables show.
+    """Gather finished runs into one report, which `chronoscale report` and the terminal's tables show.
 
-    Runs that do not compare get sections of their own; an incomplete run, or one given twice, a note. Raises UserError for a folder that is
-    no run, and when nothing is finished in any.
+    Runs of different settings get sections of their own; an incomplete run, or one given twice, a sentence. Raises UserError for a folder
+    that is no run, and when nothing is finished in any.
     """
     times = Counter(run.folder.resolve() for run in given)
     runs = list({run.folder.resolve(): run for run in given}.values())
@@ -102,7 +104,10 @@ def collect(given: Sequence[Run]) -> Report:
 
 
 def write_page(runs: Sequence[Run], out: Path) -> Path:
-    """Write `chronoscale report`'s page over runs to the folder `out`, and return its index.html. Raises UserError as `collect`."""
+    """Write the HTML page of `chronoscale report` over runs, with tables and figures, to the folder `out`; return its index.html.
+
+    Raises UserError as `collect`.
+    """
     return write(collect(runs), out)
 
 

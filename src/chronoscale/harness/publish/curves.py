@@ -12,7 +12,7 @@ from chronoscale.strategies.costs import FittedCosts
 
 
 def profile_table(run: Run) -> pd.DataFrame:
-    """Return the cost curves that a run's profile fitted, by number of busy ranks, for the terminal and as JSON.
+    """Return the table that `chronoscale profile` prints: the cost curves fitted in a run, with their errors, by number of busy ranks.
 
     Raises UserError where there is no profile, or a damaged one.
     """
@@ -24,10 +24,11 @@ def profile_table(run: Run) -> pd.DataFrame:
 
 
 def fit_table(costs: FittedCosts) -> pd.DataFrame:
-    """Return a table of cost curves, a row a curve, and behind them what a predictor has learned, by operation and lane.
+    """Return fitted costs as a table for `chronoscale profile` and `kineto`: a row a cost curve, and behind them what a predictor has
+    learned.
 
-    Held-out error: median on samples neither fitted nor chosen by; held-out sum: signed error of their sum; spread: over repeats of a row;
-    others: errors of the forms not chosen; edges: range that samples have. All errors in per cent.
+    held-out error: median on samples neither fitted nor used to choose the curve's form; held-out sum: signed error of their sum; spread:
+    over repeats of a row; others: errors of the forms of curve not chosen; edges: range of the samples. All errors in per cent.
     """
     return pd.DataFrame(
         [

@@ -31,7 +31,7 @@ GROUPS = "comm_groups.json"  # beside Chakra's files
 
 
 class ExportedTrace(NamedTuple):
-    """Trace to export by `chronoscale export`, with its schedule.
+    """Trace that `chronoscale trace` exports, with its schedule.
 
     name: of its files. cluster: called for the machine that it ran on or was simulated for.
     """
@@ -43,10 +43,10 @@ class ExportedTrace(NamedTuple):
 
 
 def export(run: Run, form: str, out: Path) -> list[Path]:
-    """Write a run's traces in another tool's format for `chronoscale export`; return the files, which lie in `out`.
+    """Write a run's traces in another tool's format, for `chronoscale trace`; return the files, which lie in `out`.
 
-    The first repeat of everything executed, and everything simulated. form: chakra, perfetto or simgrid. Raises UserError for a folder that
-    is no run, an unknown form, and a run without traces.
+    These are the first repeat of everything executed, and everything simulated. form: "chakra", "perfetto" or "simgrid". Raises UserError
+    for a folder that is no run, an unknown form, and a run without traces.
     """
     if form not in FORMS:
         raise UserError(f"--format: unknown format '{form}'; valid: {', '.join(FORMS)}")

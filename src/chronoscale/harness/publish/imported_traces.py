@@ -25,10 +25,12 @@ RENAMED = {"predicted_ms": "replayed_ms", "measured_ms": "recorded_ms", "error_p
 
 
 def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFrame:
-    """Simulate a Chakra trace on another cluster and return a table of ms by operation, as recorded and as replayed.
+    """Replay a Chakra execution trace of another tool on a cluster, for `chronoscale replay`; return ms by operation, as recorded and
+    replayed.
 
-    paths: a file a rank. cluster: a preset's name. Computation keeps its durations and the gaps before it; the network is the cluster's.
-    Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_reader.read` and `engine.replay`.
+    paths: a file a rank. cluster: a preset's name, or a file. Computation keeps its durations and the gaps before it; the network is the
+    cluster's. Writes `schedule.parquet`, `trace.parquet` and `timeline.json` to `out`. Raises UserError as `chakra_reader.read` and
+    `engine.replay`.
     """
     recording = chakra_reader.read(paths)
     schedule, costs = recording.schedule, recording.costs
@@ -45,7 +47,7 @@ def replay_chakra(paths: Sequence[Path], cluster: str, out: Path) -> pd.DataFram
 
 
 class ProfiledTraces(NamedTuple):
-    """Result of reading torch.profiler's traces.
+    """Result of reading torch.profiler's traces, which `chronoscale kineto` prints.
 
     names: times, a row a name and rank. costs: fitted curves, None where no curve has enough samples. notes: sentences on the samples.
     """
@@ -56,11 +58,11 @@ class ProfiledTraces(NamedTuple):
 
 
 def read_profiles(paths: Sequence[Path], schedule: Path | None, device: str, out: Path) -> ProfiledTraces:
-    """Read traces of torch.profiler, one a rank, and fit cost curves to them.
+    """Read traces of torch.profiler, one a rank, and fit cost curves to them, for `chronoscale kineto`.
 
-    schedule: what was executed, whose rows are then the samples; None: samples are copies between host and device. device: the name that
-    costs get, '' for the GPU's own. Writes to `out` `<name>.parquet`, `<name>-r<repeat>.parquet`, `samples.parquet`, and `costs.json` where
-    samples suffice. Raises UserError as `kineto.read` and `profile_samples.match_rows`.
+    schedule: file of what was executed, whose rows are then the samples; None: samples are copies between host and device. device: the name
+    that costs get, '' for the GPU's own. Writes to `out` `<name>.parquet`, `<name>-r<repeat>.parquet`, `samples.parquet`, and `costs.json`
+    where samples suffice. Raises UserError as `kineto.read` and `profile_samples.match_rows`.
     """
     profiles = [kineto.read(path) for path in paths]
     planned = None if schedule is None else Schedule.load(schedule)

@@ -18,9 +18,9 @@ from chronoscale.strategies.plugins import names_file
 
 
 class Lack(NamedTuple):
-    """Result that a run was asked for and does not have, or not whole, for a note of its report.
+    """Result that a run was asked for and does not have, or not whole, for a sentence of its report.
 
-    what: in words. ranks: 0 where it has none. files: those missing of it, none where all of it is.
+    what: the result, in words. ranks: on how many; 0 where it has none. files: those missing of it, none where all of it is.
     """
 
     what: str
@@ -34,9 +34,9 @@ class Lack(NamedTuple):
 
 
 def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[str]:
-    """Return the files missing from a run's executed result, for its report; [] where it is whole.
+    """Return the files missing from what a run has executed of one strategy, for its report; [] where it is whole.
 
-    name: of a strategy, as in `strategies`.
+    name: of the strategy, as in `strategies`.
     """
     folder = run.folder / f"ranks-{ranks}"
     files = [
@@ -51,17 +51,17 @@ def executed(run: Run, experiment: Experiment, ranks: int, name: str) -> list[st
 
 
 def replayed(run: Run, ranks: int, name: str) -> list[str]:
-    """Return the files missing from a run's replay of an executed result, for its report; [] where it is whole.
+    """Return the files missing from a run's replay of one executed strategy, for its report; [] where it is whole.
 
-    `chronoscale validate` writes replays. name: of a strategy.
+    `chronoscale validate` writes replays. name: of the strategy.
     """
     return [] if (run.folder / f"replay-{ranks}" / f"{name}.parquet").exists() else [f"{name}.parquet"]
 
 
 def simulated(run: Run, gpus: int, name: str) -> list[str]:
-    """Return the files missing from a run's simulated point, for its report; [] where it is whole.
+    """Return the files missing from what a run has simulated of one strategy on `gpus` GPUs, for its report; [] where it is whole.
 
-    A streamed point has figures in place of a schedule and a trace. name: of a strategy.
+    A schedule that was replayed some iterations at a time has figures in place of files. name: of the strategy.
     """
     folder = run.folder / f"sim-{gpus:05d}-{name}"
     lacks = [file for file in (FILE, "schedule.parquet", "trace.parquet") if not (folder / file).exists()]
@@ -69,9 +69,9 @@ def simulated(run: Run, gpus: int, name: str) -> list[str]:
 
 
 def strategies(run: Run, experiment: Experiment) -> list[str]:
-    """Return the names that a run's strategies have in its folder.
+    """Return the names that a run's strategies have in its folder, for its report.
 
-    A strategy given as a file is named as it names itself, read off its results; by its file where it has none.
+    A strategy given as a Python file is named as it names itself, read off its results; by its file where it has none.
     """
     named = [name for name in experiment.strategies if not names_file(name)]
     results = [path.name.removesuffix(SCHEDULE) for folder in run.pieces("ranks-") for path in sorted(folder.glob(f"*{SCHEDULE}"))]

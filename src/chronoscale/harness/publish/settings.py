@@ -15,7 +15,7 @@ DIGITS = 12  # of a digest
 
 
 def executed(run: Run, experiment: Experiment) -> Setting:
-    """Return what a run executed and on what machine: its results compare in reports with those of equal settings only."""
+    """Return what a run executed and on what machine, for its report: results compare only with those of equal settings."""
     environment = run.environment
     place = {
         "device": environment.get("device", ""),
@@ -36,7 +36,7 @@ def executed(run: Run, experiment: Experiment) -> Setting:
 
 
 def simulated(run: Run, experiment: Experiment, point: SimulatedPoint, device: str) -> Setting:
-    """Return what a simulated point trained and on what cluster: it compares in reports with points of equal settings only.
+    """Return what a strategy was simulated to train and on what cluster, for a report: results compare only with those of equal settings.
 
     device: that its trace names.
     """

@@ -25,7 +25,9 @@ COLUMNS = (
 
 
 def comparison_table(run: Run) -> pd.DataFrame:
-    """Return a run's table of strategies and numbers of ranks, a row each, which commands print; only the first score is in it."""
+    """Return the table that `chronoscale bench` and `simulate` print of a run: a row a strategy and number of ranks; of scores only the
+    first.
+    """
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = load_experiment(run)
@@ -42,7 +44,8 @@ def comparison_table(run: Run) -> pd.DataFrame:
 
 
 def assumption_table(run: Run) -> pd.DataFrame:
-    """Return how a simulation's results depend on its assumptions, a row an assumption; no rows where nothing was assumed.
+    """Return how a simulation's results depend on its assumptions, for `chronoscale simulate`: a row an assumption; none where none is
+    made.
 
     Cells: each strategy's epoch, and its speed relative to the baseline, at either end of the assumption's range.
     """
@@ -64,7 +67,7 @@ def _moves(moved: StrategyEffect) -> Cell:
 
 
 def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame:
-    """Return `comparison_table` for JSON: each row of the most ranks with the assumptions that move it most.
+    """Return `comparison_table` for `chronoscale simulate --json`: rows of the most ranks have the assumptions that move them most.
 
     resting: as `assumption_table` returns it.
     """
@@ -77,9 +80,9 @@ def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame
 
 
 def breakdown_table(run: Run) -> pd.DataFrame:
-    """Return the parts of a run's epochs, which commands print: seconds of a rank and share of the epoch.
+    """Return where an epoch's time goes (computing, copies, …), which `chronoscale bench` and `train` print: seconds of a rank, and shares.
 
-    A row a strategy and number of ranks; no rows where nothing ran.
+    A row a strategy and number of ranks, of a training also a stage; no rows where nothing ran.
     """
     frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
     if not frames:
@@ -96,7 +99,10 @@ def _part(seconds: float, share: float) -> Cell:
 
 
 def with_breakdowns(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return `comparison_table` for JSON: each row with its breakdown, where there is one. parts: as `breakdown_table` returns it."""
+    """Return a run's table for `--json` of `chronoscale bench` or `train`: each row with where its epoch's time goes, where that is known.
+
+    parts: as `breakdown_table` returns it.
+    """
     keys = [name for name in ("stage", "strategy", "ranks") if name in table and name in parts]
     known = {tuple(row[key] for key in keys): {part: row[part] for part in PARTS if part in row} for row in parts.to_dict("records")}
     breakdowns = [known.get(key) for key in zip(*(table[key] for key in keys), strict=True)] if keys else [None] * len(table)

@@ -25,7 +25,8 @@ class ValidationTables(NamedTuple):
     """Predictions of one run beside its measurements, as `chronoscale validate` prints them.
 
     table: predicted against measured, per operation, iteration and in total. order: each pair of strategies, no rows for one strategy.
-    coverage: what was compared, a row a result. verdict: how many pairs are in the right order, a sentence; '' for none.
+    coverage: which share of the rows was compared, a row a strategy and number of ranks. verdict: how many pairs are in the right order, a
+    sentence; '' for none.
     """
 
     table: pd.DataFrame
@@ -35,7 +36,7 @@ class ValidationTables(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> ValidationTables:
-        """Read the tables off a run's folder. Raises UserError as `collect`."""
+        """Read the tables of `chronoscale validate` off a run's folder. Raises UserError as `collect`."""
         sections = collect([run]).sections
         shown = []
         for make, columns in ((fidelity, PREDICTED), (order, PAIRED), (coverage, COVERED)):
@@ -44,7 +45,7 @@ class ValidationTables(NamedTuple):
         return cls(with_noise(run, shown[0]), shown[1], shown[2], " ".join(filter(None, map(order_sentence, sections))))
 
     def records(self) -> pd.DataFrame:
-        """Return `table` for JSON: rows of whole epochs also have `coverage`, and `order`: all pairs on as many ranks."""
+        """Return `table` for `--json`: rows of whole epochs also have `coverage`, and `order`: all pairs of strategies on as many ranks."""
         covered, paired = _by(self.coverage, ("strategy", "ranks")), _by(self.order, ("ranks",))
         rows = list(zip(self.table["strategy"], self.table["ranks"], self.table["op"] == TOTAL, strict=True))
         known = [next(iter(covered.get((name, ranks), [])), None) if whole else None for name, ranks, whole in rows]
