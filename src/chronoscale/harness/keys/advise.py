@@ -15,7 +15,7 @@ Value = Annotated[bool | int | float | str | tuple[bool | int | float | str, ...
 
 
 class BudgetKeys(Part):
-    """Limits of a recommendation; candidates that exceed them are listed, and not ranked."""
+    """Keys of an experiment file under `advise.budget`: limits; candidates that exceed them are listed, and not ranked."""
 
     hours: PositiveFloat | None = Field(None, description="of training: `epochs`, and what happens once before")
     gpu_hours: PositiveFloat | None = Field(None, description="those hours times the GPUs")
@@ -27,7 +27,7 @@ class BudgetKeys(Part):
 
 
 class AdviceKeys(Part):
-    """Candidates to compare, and the criterion that ranks them."""
+    """Keys of an experiment file under `advise`: what `chronoscale advise` compares, and what it ranks by."""
 
     objective: Objective = Field(
         "time", description="ranked by the time of an epoch, the memory of the fullest GPU, GPU-hours of training, or their cost"

@@ -23,17 +23,17 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def named(value: Any) -> Any:
-    """Turn a name into the mapping that it is short for."""
+    """Turn a name in an experiment file into the mapping that it is short for: `dataset: x` means `dataset: {name: x}`."""
     return {"name": value} if isinstance(value, str) else value
 
 
 def null_is(default: int) -> BeforeValidator:
-    """Return a validator that gives a key without a value its default."""
+    """Return a validator for a key of an experiment file: a key that is there without a value has its default."""
     return BeforeValidator(lambda value: default if value is None else value)
 
 
 class Data(Part):
-    """A dataset by catalogue name or by path."""
+    """Keys of an experiment file under `dataset`: a dataset by catalogue name or by path."""
 
     name: str | None = Field(None, description="in the catalogue (`chronoscale data list`); this or `path`")
     path: Annotated[str | Names | None, LISTED] = Field(
@@ -63,12 +63,12 @@ class Data(Part):
 
     @property
     def label(self) -> str:
-        """Name for people to read."""
+        """Name of the dataset for people: its catalogue name, or its file's."""
         return self.name or Path(self.files[0]).stem
 
 
 class Model(Part):
-    """A model by name, and its widths. The name decides the family."""
+    """Keys of an experiment file under `model`: a model by name, which decides the family, and its widths."""
 
     name: str = Field("wd-gcn", description="of the model")
     hidden: Width = Field(64, description="width of hidden states")
@@ -76,19 +76,22 @@ class Model(Part):
 
     @property
     def choice(self) -> ModelChoice:
-        """The same for planning and training."""
+        """The model as planners and ranks take it."""
         return ModelChoice(**self.model_dump())
 
 
 class Training(Part):
-    """Hyper-parameters that all families read."""
+    """Keys of an experiment file under `training`: hyper-parameters that all families read."""
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
     learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
 
 
 class Experiment(Part):
-    """Description of an experiment to run. Every key but `dataset` has a default."""
+    """Experiment: what a user's YAML file says, validated. Every key but `dataset` has a default.
+
+    Each family of dynamic graphs (snapshots, signals, event streams) has a subclass with keys of its own.
+    """
 
     family: ClassVar[str]
     work: ClassVar[tuple[str, ...]] = ("dataset", "model", "training", "seed", "modules")  # keys that say what is trained
@@ -159,7 +162,7 @@ class Experiment(Part):
 
     @property
     def warming(self) -> int:
-        """Passes before those that are timed; graphs take one to be run row by row, and one to be captured."""
+        """Passes (repetitions of an epoch) before those that are timed; CUDA graphs take one to run row by row, and one to be captured."""
         return max(self.warmup, 2) if self.launch == "graph" else self.warmup
 
     @model_validator(mode="after")
@@ -179,14 +182,14 @@ class Experiment(Part):
     @property
     @abstractmethod
     def hyper(self) -> Hyper:
-        """The part of the experiment that planning reads."""
+        """Hyper-parameters of the experiment that strategies plan with."""
 
     @property
     def scales_rate(self) -> bool:
-        """Whether a step's learning rate grows with what it averages over."""
+        """Whether the learning rate of an optimiser step grows with the samples that it averages over."""
         return False
 
     def digest(self, *keys: str) -> str:
-        """Return a digest of the given fields (all without any): equal experiments have equal digests."""
+        """Return a digest of the values of some keys (of all, where none is named), to find an earlier run of the same experiment."""
         data = self.model_dump(mode="json", include=set(keys) or None)
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]

@@ -23,9 +23,10 @@ from chronoscale.yaml_files import mapping
 
 
 def load(path: Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
-    """Read an experiment file (YAML); `overrides` replace top-level keys. Strategies' files are relative to its folder.
+    """Read an experiment file (YAML). Paths of strategies and modules in it are relative to its folder.
 
-    Raises UserError in one line: the file, the key, what was expected, the nearest valid name.
+    overrides: top-level keys from the command line, which replace the file's. Raises UserError in one line: the file, the key, what was
+    expected, the nearest valid name.
     """
     data = mapping(path, "experiment file", ", such as `dataset: math_overflow_monthly`")
     data.setdefault("name", _name(path))
@@ -40,7 +41,10 @@ def _name(path: Path) -> str:
 
 
 def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experiment:
-    """Validate keys and values as an experiment, and see that its strategies and cluster are there. Raises UserError as `load`."""
+    """Validate keys and values as an experiment file has them, run its Python modules, and see that its strategies and cluster exist.
+
+    where: the file, for messages. folder: that paths in it are relative to. Raises UserError as `load`.
+    """
     data = dict(data)
     for key, place in (("strategies", anchor_file), ("modules", lambda name, folder: str((folder / name).absolute()))):
         if isinstance(given := data.get(key), (list, tuple)):
@@ -87,10 +91,10 @@ def _over(default: Any, given: Any) -> Any:
 
 
 def parse(data: Mapping[str, Any], where: str, family_name: str = "", lenient: bool = False) -> Experiment:
-    """Validate keys and values as an experiment of the family that its model trains on, or of the named one.
+    """Validate keys and values of an experiment file by the family that its model trains on, or by the one named `family_name`.
 
-    Strategies and cluster are only names. `lenient`: keys of other families are left out, as runs of earlier versions have them all. Raises
-    UserError as `load`.
+    Strategies and cluster are not looked up. where: the file, for messages. lenient: leave out keys of other families, which runs of
+    earlier versions have, in place of refusing them. Raises UserError as `load`.
     """
     try:
         name = _model(data)
@@ -133,5 +137,5 @@ def _own(keys: type[BaseModel], others: Mapping[str, type[BaseModel]], data: Map
 
 
 def as_yaml(experiment: Experiment) -> str:
-    """Write an experiment that no file stands behind as YAML."""
+    """Write an experiment that comes from no file, such as that of `chronoscale demo`, as the text of an experiment file."""
     return yaml.safe_dump(experiment.model_dump(mode="json", exclude_defaults=True), sort_keys=False)

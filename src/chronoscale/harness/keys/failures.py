@@ -14,14 +14,14 @@ Seconds = Annotated[NonNegativeFloat, Field(le=1e9)]
 
 
 class FailingTaskKeys(Part):
-    """A task during which its rank fails."""
+    """Keys of an experiment file under `failures.tasks`: a task of a simulated training during which its rank fails."""
 
     epoch: Steps = Field(description="of the training, from 0")
     task: Steps = Field(description="its row of the schedule, from 0")
 
 
 class FailureKeys(Part):
-    """Failures, checkpoints and recovery."""
+    """Keys of an experiment file under `failures`: how GPUs fail in a simulated training, its checkpoints and its recovery."""
 
     policy: Literal["restart", "shrink", "stop"] = Field(
         "restart", description="go on from the last checkpoint on as many GPUs, on one less, or not at all"
@@ -50,7 +50,9 @@ class FailureKeys(Part):
         return self
 
     def plan(self, iterations: int) -> FaultPlan:
-        """Return the fault plan for the simulator, given the iterations of an epoch."""
+        """Return the failures as the simulator takes them. iterations: of an epoch, after which a checkpoint is made where no key says
+        otherwise.
+        """
         return FaultPlan(
             self.policy,
             self.checkpoint_every or iterations,

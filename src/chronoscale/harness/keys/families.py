@@ -32,11 +32,11 @@ ConfigurationReader = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]] 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of dynamic graph, as experiment files know it.
+    """Kind of dynamic graph (snapshots, signals or event streams), as experiment files know it.
 
-    container: class of its datasets. keys: what an experiment file may say. models: by name. preferred: the strategy of
-    `chronoscale train` where the file names none. configurations: keys of an experiment file that name a file of other software, whose
-    content stands in for keys that are not there.
+    container: class of its datasets. keys: class of its experiments, whose fields are what a file may say. models: by name. preferred: the
+    strategy of `chronoscale train` where the file names none. configurations: key of an experiment file that names another software's file
+    -> reader of that, whose content stands in for keys that are not there.
     """
 
     name: str
@@ -54,17 +54,20 @@ FAMILIES: Mapping[str, Family] = {family.name: family for family in (SNAPSHOTS, 
 
 
 def family_of(experiment: Experiment) -> Family:
-    """Return the family whose keys the experiment has."""
+    """Return the family (snapshots, signals or event streams) of an experiment."""
     return FAMILIES[experiment.family]
 
 
 def family_of_dataset(dataset: Dataset) -> Family:
-    """Return the family that a dataset is of."""
+    """Return the family (snapshots, signals or event streams) that an opened dataset is of, for `chronoscale data info`."""
     return next(family for family in FAMILIES.values() if isinstance(dataset, family.container))
 
 
 def family_of_model(model: str) -> Family:
-    """Return the family that a model trains on. Raises UserError for an unknown model, with the nearest one."""
+    """Return the family (snapshots, signals or event streams) that an experiment file's model trains on.
+
+    Raises UserError for an unknown model, with the nearest one.
+    """
     for family in FAMILIES.values():
         if model in family.models:
             return family

@@ -10,10 +10,10 @@ from chronoscale.strategies.strategy import Strategy
 
 
 def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strategy]:
-    """Return the experiment's strategies by their names.
+    """Return the strategies that an experiment file names, as planners by their names.
 
-    Raises UserError for an unknown one, one of another family, one that refuses what is to be trained, and, where they are to be
-    `executed`, one whose schedules nothing executes.
+    executed: a command is to train with them here. Raises UserError for an unknown one, one of another family, one that cannot plan for
+    these hyper-parameters, and, if `executed`, one whose schedules no rank can execute.
     """
     planners: dict[str, Strategy] = {}
     valid = registry.of(experiment.family)
@@ -36,5 +36,5 @@ def planners(experiment: Experiment, executed: bool = False) -> dict[str, Strate
 
 
 def trains_on(model: str, family: str) -> str:
-    """Say which family a model trains on."""
+    """Return the clause, for messages on an experiment file, that says which family a model trains on."""
     return f"model '{model}' trains on {family}"

@@ -29,7 +29,10 @@ This page is generated from the models that validate the file: `chronoscale keys
 
 
 class Key(NamedTuple):
-    """Line of the reference of keys. `family`: the one that reads it, or `all`. `default`: a number, list or truth value as JSON."""
+    """Line of docs/experiments.md and of `chronoscale keys`: one key of an experiment file.
+
+    family: the one that reads it, or "all". default: a number, list or truth value as JSON.
+    """
 
     key: str
     type: str
@@ -39,7 +42,7 @@ class Key(NamedTuple):
 
     @property
     def value(self) -> object:
-        """The default as JSON has it; in words where it is text."""
+        """Default of the key as JSON has it; in words where it is text."""
         try:
             return json.loads(self.default)
         except ValueError:
@@ -47,8 +50,10 @@ class Key(NamedTuple):
 
 
 def keys(start: str = "") -> list[Key]:
-    """Return the keys that are `start`, or stand under it (a final dot is left out); all without it. Raises UserError for none, with the
-    nearest."""
+    """Return the keys of an experiment file for `chronoscale keys`: all, or those that are `start` or stand under it, such as "training".
+
+    Raises UserError where there is none, with the nearest.
+    """
     start = start.rstrip(".")
     by_family = {name: dict(_leaves(family.keys, "")) for name, family in FAMILIES.items()}
     merged: dict[tuple[str, str, str, str], list[str]] = {}
@@ -68,7 +73,7 @@ def keys(start: str = "") -> list[Key]:
 
 
 def document() -> str:
-    """Write docs/experiments.md from the keys' models."""
+    """Return the text of docs/experiments.md, written from the classes of an experiment's keys."""
     cells = [(f"`{row.key}`", row.type.replace(" | ", " or "), row.default, row.family, row.meaning) for row in keys()]
     return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in cells)
 

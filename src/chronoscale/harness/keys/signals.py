@@ -12,7 +12,7 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SignalData(Data):
-    """A signal on a static graph."""
+    """Keys of an experiment file under `dataset`, for a signal: sensor readings on a static graph."""
 
     missing: float | None = Field(None, description="the reading that means there is none")
     time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
@@ -23,19 +23,19 @@ class SignalData(Data):
 
     @property
     def changed(self) -> bool:
-        """Whether readings are not taken as they stand in the file."""
+        """Whether a key changes the readings from what they are in the file, so that they have to be stored anew."""
         return any(given is not None for given in (self.missing, self.time_of_day, self.calendar))
 
 
 class SignalModel(Model):
-    """A model on signals, and its widths."""
+    """Keys of an experiment file under `model`, for a forecaster of signals."""
 
     hops: Size = Field(2, description="steps of diffusion, of models that diffuse")
     heads: Size = Field(4, description="of models that attend")
 
 
 class SignalTraining(Training):
-    """Hyper-parameters; windows are of steps."""
+    """Keys of an experiment file under `training`, for signals: windows of time steps, and how they are trained on."""
 
     batch_size: Size = Field(64, description="windows a rank and optimiser step")
     window: Size = Field(12, description="steps read")
@@ -46,7 +46,7 @@ class SignalTraining(Training):
 
 
 class SignalExperiment(Experiment):
-    """An experiment on a signal."""
+    """Experiment on a signal (sensor readings on a static graph), as its YAML file says."""
 
     family: ClassVar[str] = "signals"
     dataset: Annotated[SignalData, BeforeValidator(named)]

@@ -24,7 +24,7 @@ def _share(value: Any) -> Any:
 
 
 class CutKeys(Part):
-    """Keys of how events become snapshots."""
+    """Keys of an experiment file under `dataset.cut`: how an event stream becomes snapshots."""
 
     width: PositiveFloat | None = Field(None, description="of a snapshot, in the unit of the timestamps; this or `count`")
     count: Size | None = Field(None, description="events a snapshot")
@@ -39,7 +39,7 @@ class CutKeys(Part):
 
 
 class SnapshotData(Data):
-    """A dataset of snapshots, or of events that are cut."""
+    """Keys of an experiment file under `dataset`, for snapshots, or for events that are cut into snapshots."""
 
     cut: CutKeys | None = Field(None, description="of events into snapshots")
     window: Size | None = Field(None, description="join so many snapshots into each (sliding)")
@@ -47,18 +47,18 @@ class SnapshotData(Data):
 
     @property
     def label(self) -> str:
-        """Name for people to read, with the scale."""
+        """Name of the dataset for people, with the factor that its counts are scaled by."""
         return super().label + (f" x {self.scale}" if self.scale > 1 else "")
 
 
 class SnapshotModel(Model):
-    """A model on snapshots, and its widths."""
+    """Keys of an experiment file under `model`, for a model on snapshots."""
 
     inputs: Width = Field(64, description="width of generated features, where the dataset has none")
 
 
 class SnapshotTraining(Training):
-    """Hyper-parameters; groups are of snapshots."""
+    """Keys of an experiment file under `training`, for snapshots: groups and windows of them, and how they are trained on."""
 
     group_size: Size = Field(4, description="snapshots a group")
     stride: Size = Field(1, description="snapshots from one group's start to the next one's")
@@ -90,7 +90,7 @@ class SnapshotTraining(Training):
 
 
 class SnapshotExperiment(Experiment):
-    """An experiment on snapshots."""
+    """Experiment on snapshots, as its YAML file says."""
 
     family: ClassVar[str] = "snapshots"
     work: ClassVar[tuple[str, ...]] = (*Experiment.work, "groups")
@@ -134,16 +134,16 @@ class SnapshotExperiment(Experiment):
 
     @property
     def task(self) -> SnapshotTask:
-        """Prediction task of the experiment."""
+        """Prediction task that `training.task` names."""
         return task_of(self.training.task)
 
     @property
     def scales_rate(self) -> bool:
-        """Whether a step's learning rate grows with its groups."""
+        """Whether the learning rate of an optimiser step grows with the snapshot groups that it averages over (REAL §7.4)."""
         return self.training.scale_learning_rate
 
     @property
     def length(self) -> int | None:
-        """Number of snapshots that `groups` groups need, and of those held out behind them; None for all."""
+        """Number of snapshots that the key `groups` needs, with those held out behind them; None: all of the dataset."""
         t = self.training
         return None if self.groups is None else self.hyper.held.required_snapshots((self.groups - 1) * t.stride + t.group_size + t.horizon)

@@ -18,7 +18,7 @@ Share = Annotated[NonNegativeFloat, Field(lt=1)]
 
 
 class StreamModel(Model):
-    """A model on streams, and its widths."""
+    """Keys of an experiment file under `model`, for a model on event streams."""
 
     hidden: Width = Field(100, description="width of hidden states")
     heads: Size = Field(2, description="of models that attend")
@@ -32,7 +32,7 @@ class StreamModel(Model):
 
 
 class StreamTraining(Training):
-    """Hyper-parameters; batches are of events."""
+    """Keys of an experiment file under `training`, for event streams: batches of events, sampling, caches, and what ranks share."""
 
     learning_rate: PositiveFloat = Field(0.0001, le=1e30, description="of Adam")
     batch_size: Size = Field(200, description="events a rank and optimiser step")
@@ -85,7 +85,7 @@ class StreamTraining(Training):
 
 
 class StreamExperiment(Experiment):
-    """An experiment on a stream of events."""
+    """Experiment on an event stream, as its YAML file says."""
 
     family: ClassVar[str] = "streams"
     dataset: Annotated[Data, BeforeValidator(named)]
@@ -103,7 +103,7 @@ class StreamExperiment(Experiment):
 
     @property
     def protocol(self) -> Protocol:
-        """Protocol by which events are split and evaluated."""
+        """Protocol by which the experiment's events are split, and predictions evaluated."""
         t = self.training
         return Protocol(t.task, *t.split, t.hidden_nodes, t.ranked, t.negatives)
 

@@ -19,10 +19,11 @@ from chronoscale.yaml_files import mapping
 
 
 class TglConfiguration(NamedTuple):
-    """A configuration as the keys of an experiment, and what of it is not followed.
+    """Configuration file of the software TGL as the keys of an experiment file, and what of it is not followed.
 
-    keys: model (name, hidden, heads, dropout, and of layers, time, mails those that it has), training (batch_size,
-    learning_rate, fanout, sampling, windows, duration), epochs. `notes`: what the file says and nothing here follows, a sentence each."""
+    keys: model (name, hidden, heads, dropout, and of layers, time, mails those that it has), training (batch_size, learning_rate, fanout,
+    sampling, windows, duration), epochs. notes: what the file says and nothing here follows, a sentence each.
+    """
 
     keys: dict[str, Any]
     notes: tuple[str, ...]
@@ -113,7 +114,10 @@ Section = TypeVar("Section", bound=TglSection)
 
 
 def read(path: Path) -> TglConfiguration:
-    """Read a configuration of TGL. Raises UserError in one line: the file, the key, what was given, what is valid."""
+    """Read a configuration file of the software TGL, which the key `tgl` of an experiment file names.
+
+    Raises UserError in one line: the file, the key, what was given, what is valid.
+    """
     data = mapping(path, "configuration of TGL", " in the sections sampling, memory, gnn, train, each a list of one mapping")
     try:
         for name in data:

@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegative
 
 
 class TglSection(BaseModel):
-    """A section, its keys as TGL names them."""
+    """Section of a configuration file of the software TGL, its keys as TGL names them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class TglSampling(TglSection):
+    """Section `sampling` of a configuration file of TGL: neighbours, and the spans of time that they are drawn from."""
+
     layer: PositiveInt = 1
     neighbor: list[PositiveInt] = []
     strategy: Literal["recent", "uniform"] = "recent"
@@ -26,6 +28,8 @@ class TglSampling(TglSection):
 
 
 class TglMemory(TglSection):
+    """Section `memory` of a configuration file of TGL: node memory and mailbox."""
+
     type: Literal["node", "none"]
     dim_time: NonNegativeInt = 0
     deliver_to: Literal["self", "neighbors"] = "self"
@@ -38,6 +42,8 @@ class TglMemory(TglSection):
 
 
 class TglNetwork(TglSection):
+    """Section `gnn` of a configuration file of TGL: the layers that read the neighbours."""
+
     arch: Literal["transformer_attention", "identity"]
     layer: PositiveInt | None = None
     att_head: PositiveInt | None = None
@@ -48,6 +54,8 @@ class TglNetwork(TglSection):
 
 
 class TglTraining(TglSection):
+    """Section `train` of a configuration file of TGL."""
+
     epoch: PositiveInt
     batch_size: PositiveInt
     lr: PositiveFloat

@@ -12,7 +12,10 @@ MOST_DRAWS = 10_000  # of what a simulation does not know
 
 
 class Part(BaseModel):
-    """Keys of an experiment file, or of a mapping in it. Every key has a description: docs/experiments.md is made of them."""
+    """Base of the classes whose fields are the keys of an experiment file, or of a mapping in it.
+
+    Every key has a description: docs/experiments.md is made of them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

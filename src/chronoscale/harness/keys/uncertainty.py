@@ -14,7 +14,7 @@ Spread = Annotated[NonNegativeFloat, Field(le=10)] | Fitted
 
 
 class StragglerKeys(Part):
-    """GPUs or nodes that are slower than the others."""
+    """Keys of an experiment file under `uncertainty.stragglers`: GPUs or nodes of a simulated cluster that are slower than the others."""
 
     count: Size = Field(1, description="how many, others in every draw")
     of: Literal["gpu", "node"] = Field(
@@ -24,14 +24,14 @@ class StragglerKeys(Part):
 
 
 class DeviceClassKeys(Part):
-    """A part of the GPUs with a speed of their own."""
+    """Keys of an experiment file under `uncertainty.classes`: a share of a simulated cluster's GPUs with a speed of its own."""
 
     share: Annotated[PositiveFloat, Field(le=1)] = Field(description="of the GPUs")
     speed: Annotated[PositiveFloat, Field(ge=1e-6, le=1e6)] = Field(description="at which they compute; 1: the cluster's device")
 
 
 class UncertaintyKeys(Part):
-    """Keys of which assumptions are uncertain, and how often they are drawn."""
+    """Keys of an experiment file under `uncertainty`: what of a simulation's times is not known, and how often it is drawn."""
 
     draws: Annotated[Size, Field(le=MOST_DRAWS)] = Field(
         30, description="replays of every point, each with other times, where any are uncertain"
@@ -55,6 +55,6 @@ class UncertaintyKeys(Part):
 
     @property
     def stated(self) -> Uncertainty:
-        """The same for the simulator."""
+        """The uncertainty as the simulator takes it."""
         slow = None if self.stragglers is None else Stragglers(self.stragglers.count, self.stragglers.of, self.stragglers.factor)
         return Uncertainty(self.jitter, self.sway, slow, tuple(DeviceClass(part.share, part.speed) for part in self.classes))
