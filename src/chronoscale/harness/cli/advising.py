@@ -23,7 +23,10 @@ from chronoscale.reports.charts.drawing import Drawing
 
 
 def list_points(experiment: Experiment, file: Path, as_json: bool) -> None:
-    """Print which points there are. Raises UserError where there is none."""
+    """Print the candidates that `chronoscale advise` would compare, for `--dry-run`. Raises UserError where there is none.
+
+    file: the experiment's, for messages.
+    """
     rows = [candidate.columns for candidate in _points(experiment, file)]
     print_table(pd.DataFrame(rows), f"advise: {len(rows)} points, nothing simulated", as_json)
 
@@ -31,7 +34,11 @@ def list_points(experiment: Experiment, file: Path, as_json: bool) -> None:
 def advise(
     experiment: Experiment, file: Path, root: Path, workers: int | None, dask: str | None, plot: Path | None, top: int, as_json: bool
 ) -> None:
-    """Simulate all points, rank them, and print what the first is bound by. Raises UserError as `list_points`."""
+    """Simulate all candidates of `chronoscale advise` in a run, rank them, and print the ranking and what the first is bound by.
+
+    file: the experiment's. root: folder of runs. workers: processes, None: as many as cores and memory allow. dask: address of a scheduler.
+    plot: file for the Pareto front. top: rows of the table. Raises UserError as `list_points`.
+    """
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:

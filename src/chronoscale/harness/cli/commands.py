@@ -8,7 +8,7 @@ _HERE = "chronoscale.harness.cli"
 
 
 class DataCommands(LazyGroup):
-    """Group `chronoscale data …`."""
+    """Command group `chronoscale data …`: its commands by name, each with where it is defined."""
 
     entries = {  # noqa: RUF012 (read only)
         "list": Entry(f"{_HERE}.data_list:data_list", "List all datasets that the catalogue knows."),
@@ -21,7 +21,7 @@ class DataCommands(LazyGroup):
 
 
 class Commands(LazyGroup):
-    """Command group of `chronoscale …`."""
+    """Command group `chronoscale …`: all commands by name, each with where it is defined."""
 
     entries = {  # noqa: RUF012
         "profile": Entry(f"{_HERE}.loop:profile", "Measure operations on this device, fit cost curves, report their held-out error."),

@@ -29,7 +29,7 @@ def data_list(as_json: AsJson = False) -> None:
 
 
 def count(count: int | None, as_json: bool) -> int | str | None:
-    """Return the number itself for JSON, null where none is printed; for people three digits and a unit."""
+    """Return a dataset's count for `chronoscale data list`: the number itself for JSON; for people three digits and a unit."""
     if as_json:
         return count
     if count is None:

@@ -77,7 +77,11 @@ def demo(
 
 
 def run_steps(root: Path, out: Path) -> tuple[Run, Run, Path]:
-    """Generate, measure, predict and draw; return the run that was executed, the one that was simulated, and the report's index.html."""
+    """Generate, measure, predict and draw, for `chronoscale demo`.
+
+    Returns the run that was executed, the one that was simulated, and the report's index.html. root: folder of runs. out: folder of the
+    report.
+    """
     experiment, executed = begin("validate", EXECUTED, root)
     with step(1, "generate a small dynamic graph"):
         workflow_of(experiment).store(experiment, executed)
@@ -97,7 +101,10 @@ def run_steps(root: Path, out: Path) -> tuple[Run, Run, Path]:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collect the warnings of this software as texts, each once, instead of printing them; print them after all where an error ends it."""
+    """Collect this software's warnings as texts, each once, so that `chronoscale demo` can say them at its end.
+
+    They are printed at once where an error ends it.
+    """
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
@@ -111,7 +118,11 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def doubts_sentence(doubts: Sequence[str], file: Path) -> str:
-    """Gather warnings into one sentence. Warnings on the fit of single curves are only counted, and the command that prints them named."""
+    """Gather the warnings of `chronoscale demo` into one sentence.
+
+    Warnings on the fit of single cost curves are only counted, and the command that prints them named. file: the experiment's, for that
+    command.
+    """
     fits = [text for text in doubts if text.startswith("profile: ")]
     others = [text.replace("not to be believed: ", "") for text in doubts if text not in fits]
     counted = f"{len(fits)} warning{'s' * (len(fits) > 1)} about single cost curves, which `chronoscale profile {file}` prints"
@@ -123,7 +134,10 @@ def doubts_sentence(doubts: Sequence[str], file: Path) -> str:
 
 
 def begin(command: str, keys: Mapping[str, object], root: Path) -> tuple[Experiment, Run]:
-    """Begin a run of an experiment that no file stands behind, or take up one that was interrupted."""
+    """Begin a run of `chronoscale demo`, whose experiment comes from no file, or take up one that was interrupted.
+
+    command: which the run is of. keys: the experiment's. root: folder of runs.
+    """
     experiment = check(dict(keys), "demo")
     if command != "simulate":
         experiment = fit_ranks_to_gpus(experiment)
@@ -133,7 +147,7 @@ def begin(command: str, keys: Mapping[str, object], root: Path) -> tuple[Experim
 
 @contextmanager
 def step(number: int, purpose: str) -> Iterator[Callable[[str], None]]:
-    """Print what a step is for, show its progress while it lasts, and print how long it took. Raises as `stage`."""
+    """Print what a step of `chronoscale demo` is for, show its progress while it lasts, and print how long it took. Raises as `stage`."""
     began = time.perf_counter()
     err.print(f"{number} of {STEPS}: {purpose}", highlight=False, soft_wrap=True)
     with stage(f"step {number} of {STEPS}", resumes=True) as on_progress:
@@ -142,7 +156,7 @@ def step(number: int, purpose: str) -> Iterator[Callable[[str], None]]:
 
 
 def measured_table(run: Run) -> pd.DataFrame:
-    """Return a row a strategy and number of ranks: who, how long an epoch takes, how sure that is, and what the simulator predicts."""
+    """Return the table of measured epochs that `chronoscale demo` prints: a row a strategy and number of ranks, beside the prediction."""
     table = ValidationTables.of(run).table
     whole = table[table["op"] == TOTAL]
     rows = [
@@ -160,7 +174,7 @@ def measured_table(run: Run) -> pd.DataFrame:
 
 
 def simulated_table(run: Run) -> pd.DataFrame:
-    """Return a row a strategy: how long an epoch takes on each number of GPUs."""
+    """Return the table of simulated epochs that `chronoscale demo` prints: a row a strategy, a column a number of GPUs."""
     table = comparison_table(run)
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):

@@ -27,7 +27,11 @@ def _estimated(estimate: Estimate) -> dict[str, object]:
 def print_dry_run(
     command: str, experiment: Experiment, as_json: bool, *, executed: bool = False, ranks: Sequence[int] | None = None
 ) -> None:
-    """Print a row a strategy and number of ranks: those given, those of the file if it is to be `executed`, else its GPUs."""
+    """Print what a command would do with an experiment, for `--dry-run`: a row a strategy and number of ranks, planned with a datasheet's
+    costs.
+
+    executed: the command trains here, on the experiment's `ranks`; else it simulates, on its `gpus`. ranks: take these numbers instead.
+    """
     if executed:
         experiment = fit_ranks_to_gpus(experiment)
         check_seats(experiment, experiment.ranks)

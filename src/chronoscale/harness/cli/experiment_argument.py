@@ -13,8 +13,11 @@ from chronoscale.harness.keys.experiment_files import load
 
 
 def read_experiment(file: Path, seed: int | None, dry: bool = False, **changes: Any) -> Experiment:
-    """Read the experiment of a file, with what the command line says instead. A dry run prints what Python files it has executed, also
-    where it refuses the file."""
+    """Read the experiment file that a command is given; options of the command line replace its keys.
+
+    seed, changes: of these options; None: the file's. dry: print which of its Python files were executed to read it, even where it is
+    refused.
+    """
     before = len(modules.executed())
     try:
         experiment = load(file, changes if seed is None else {**changes, "seed": seed})

@@ -13,13 +13,16 @@ from chronoscale.interruption import at_once
 
 
 class Entry(NamedTuple):
-    """Row of the table of commands: `module:function`, or `module:class` of a LazyGroup; and what it does, in a line."""
+    """Row of the table of commands, so that a command's module is imported only when it is called.
+
+    target: `module:function`, or `module:class` of a LazyGroup. help: what the command does, in a line.
+    """
 
     target: str
     help: str
 
     def command(self, name: str) -> Any:
-        """Import the command, and return it."""
+        """Import the command's module, and return the command under this name."""
         module, _, attribute = self.target.partition(":")
         with at_once():
             target = getattr(import_module(module), attribute)
@@ -34,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Deferred(TyperCommand):
-    """Stand-in of a command in the list; once it is called, the command itself takes over."""
+    """Stand-in of a command in `chronoscale --help`; once it is called, its module is imported and the command itself takes over."""
 
     def __init__(self, name: str, entry: Entry) -> None:
         super().__init__(name, help=entry.help)
@@ -46,7 +49,7 @@ class Deferred(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """Group whose subclasses have a table: `entries` are its commands, in this order."""
+    """Group of commands that are imported when they are called; subclasses list them, in order, in `entries`."""
 
     entries: ClassVar[Mapping[str, Entry]]
 

@@ -30,7 +30,10 @@ RUNS = Path("runs")
 
 
 def settings(entries: list[str] | None, sort: bool, strict: bool) -> dict[str, str]:
-    """Return the options of a reader. Raises UserError for one that is not NAME=VALUE, or comes twice."""
+    """Return the options of a file's reader that `chronoscale data` commands are given: name -> value.
+
+    entries: texts of the form NAME=VALUE. Raises UserError for one that is not, or a name that comes twice.
+    """
     options = {name: "true" for name, asked in (("sort", sort), ("strict", strict)) if asked}
     for entry in entries or []:
         name, separator, value = entry.partition("=")

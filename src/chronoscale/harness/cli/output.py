@@ -32,7 +32,7 @@ def print_executed_files(files: Sequence[str]) -> None:
 
 
 def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
-    """Print a table on the terminal, or JSON records: numbers as numbers, null for what is not finite."""
+    """Print a command's table on the terminal, or as JSON records: numbers as numbers, null for what is not finite."""
     if as_json:
         typer.echo(json.dumps([record({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]))
         return
@@ -48,7 +48,7 @@ def print_table(frame: pd.DataFrame, title: str, as_json: bool) -> None:
 
 
 def print_facts(facts: Sequence[Fact], title: str, as_json: bool) -> None:
-    """Print facts, a line each; in JSON numbers are numbers."""
+    """Print lines of a dataset's description, for `chronoscale data` commands; in JSON numbers are numbers."""
     if as_json:
         typer.echo(json.dumps([{"what": fact.what, "value": fact.value} for fact in facts]))
         return
@@ -74,7 +74,10 @@ def _shown(column: str, value: object) -> str:
 def print_rows(
     rows: Sequence[Mapping[str, object]], title: str, as_json: bool, wrapped: Sequence[str] = (), left_out: Sequence[str] = ()
 ) -> None:
-    """Print rows of equal keys within 80 columns: what is `wrapped` goes on in the next line. JSON has what is `left_out`, too."""
+    """Print rows of equal keys, for `chronoscale keys`, `data list` and the like, within 80 columns.
+
+    wrapped: columns that go on in the next line. left_out: columns that only JSON has.
+    """
     if as_json:
         typer.echo(json.dumps([record(row) for row in rows]))
         return
@@ -89,8 +92,10 @@ def print_rows(
 
 @contextmanager
 def stage(activity: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr; the callable changes what it says. `resumes`: whether the same command goes on where it was interrupted.
-    Raises Interrupted for KeyboardInterrupt."""
+    """Show a spinner on stderr while a command works on something; call the yielded function with a text to show beside it.
+
+    resumes: whether the same command goes on where it was interrupted. Raises Interrupted for KeyboardInterrupt.
+    """
     try:
         with err.status(activity) as status:
             yield lambda detail: status.update(f"{activity}: {detail}")

@@ -19,8 +19,11 @@ from chronoscale.strategies.registry import versions
 
 
 def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: bool = True) -> tuple[Experiment, Run]:
-    """Begin a run of the experiment, or take up one that was left incomplete; return the experiment on as many ranks as find a device
-    here, where it `seats` them, and the run."""
+    """Begin a command's run of an experiment, or take up one that was left incomplete.
+
+    Returns the experiment, on as many ranks as this machine has devices for if `seats`, and the run. file: the experiment's. root: folder
+    of runs.
+    """
     if seats:
         experiment = fit_ranks_to_gpus(experiment)
     here = fingerprint(this_device(experiment.device)) | sharing(experiment)
@@ -32,7 +35,7 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
 
 
 def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:
-    """Mark the run as complete, and print its results."""
+    """Mark a command's run as complete, and print its results: a table, notes, and where the run lies."""
     run.finish()
     print_table(frame, title, as_json)
     for note in notes:

@@ -21,7 +21,10 @@ from chronoscale.harness.workflows.registry import workflow_of
 
 
 def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Measure operations and fit costs, and print how well they fit."""
+    """Do what `chronoscale profile` does, with an experiment that has been read: measure operations, fit costs, print how well they fit.
+
+    file: the experiment's. root: folder of runs.
+    """
     from chronoscale.harness.publish import curves  # noqa: PLC0415 (scikit-learn)
 
     experiment, run = begin("profile", experiment, file, root)
@@ -31,7 +34,10 @@ def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> No
 
 
 def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Execute all strategies, and print how long what took."""
+    """Do what `chronoscale bench` does, with an experiment that has been read: train with all strategies, print how long what took.
+
+    file: the experiment's. root: folder of runs.
+    """
     _, run = _execute("bench", experiment, file, root)
     table, parts = tables.comparison_table(run), tables.breakdown_table(run)
     if not as_json:
@@ -40,7 +46,11 @@ def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None
 
 
 def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Execute and replay the same schedules, and print how far apart they are."""
+    """Do what `chronoscale validate` does, with an experiment that has been read: execute and replay the same schedules, print how far
+    apart they are.
+
+    file: the experiment's. root: folder of runs.
+    """
     experiment, run = _execute("validate", experiment, file, root, replayed=True)
     with stage("replaying", resumes=True):
         replay_executed(experiment, run)
@@ -62,7 +72,11 @@ def _execute(command: str, experiment: Experiment, file: Path, root: Path, repla
 
 
 def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
-    """Replay every strategy on every number of GPUs, and print which assumptions the answers depend on."""
+    """Do what `chronoscale simulate` does, with an experiment that has been read: replay every strategy on every number of GPUs, and print
+    the assumptions that the answers depend on.
+
+    file: the experiment's. root: folder of runs.
+    """
     experiment, run = begin("simulate", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
         run_simulation(experiment, run, on_progress)

@@ -16,7 +16,10 @@ from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks
 
 
 def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:
-    """Train, or go on with a training, and print its epochs; on as many ranks as find a device here, where it `seats` them."""
+    """Do what `chronoscale train` does, with an experiment that has been read: train, or go on with a training, and print its epochs.
+
+    file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
+    """
     experiment, run = begin("train", experiment, file, root, seats)
     with stage("training", resumes=True), run.recording_not_finite():
         training = run_training(experiment, run)
