@@ -62,7 +62,9 @@ def count_signal(signal: Signal, horizon: int) -> Facts:
 
 
 def dead_sensors(signal: Signal) -> str:
-    """Name the first sensors without a single reading, for `chronoscale data info` and warnings, by the source's ids if any; '' for none.
+    """Name the first sensors without a single reading, for `chronoscale data info` and warnings, by the source's ids if any.
+
+    Returns '' where every sensor has one.
     """
     dead = signal.dead_sensors
     first = (dead if signal.node_ids is None else signal.node_ids[dead])[:DEAD_SENSORS].tolist()
