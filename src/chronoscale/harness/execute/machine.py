@@ -36,7 +36,9 @@ def this_device(device: str) -> torch.device:
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """Return what a run's environment adds where all ranks share one GPU (`share_gpu`), whose times compare with no others; {} elsewhere.
+    """Return the remark in a run's environment that all ranks shared one GPU (`share_gpu`), so that its times compare with no others.
+
+    It is {} where they did not.
     """
     return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
