@@ -21,8 +21,9 @@ class Noise:
     """Record, in a run's folder, of the machine's load while something was timed, and of how far its times can be believed.
 
     load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
-    other processes used. spread: the largest relative standard deviation over passes (timed repetitions), `passes` of each schedule. cores:
-    of the machine; pinned: that each rank had to itself, 0: unknown. attempt: number of the attempt.
+    other processes used. spread: the largest relative standard deviation of a schedule's times over its passes (timed repetitions). passes:
+    the fewest of a schedule. cores: of the machine; pinned: that each rank had to itself, 0: unknown. attempt: how often all was timed,
+    this time included.
     """
 
     load: float

@@ -103,8 +103,7 @@ class Run:
 
     @contextmanager
     def recording_not_finite(self) -> Iterator[None]:
-        """Context within which a loss that is not finite, and ends training, is also written to `status.json`, until the run is complete.
-        """
+        """Record in `status.json`, until the run is complete, a loss that is not finite and ends the training in this context."""
         try:
             yield
         except NotFiniteError as error:
@@ -122,7 +121,7 @@ class Run:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of a run so that it is there whole or not at all."""
+    """Write a text file, such as a record of a run, so that it is there whole or not at all, also after a crash."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text)
     _sync(part)

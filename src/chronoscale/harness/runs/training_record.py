@@ -162,8 +162,7 @@ def period(folder: Path) -> str:
 
 
 def idle_ranks(run: Run) -> Idle:
-    """Count the ranks that train nothing in a run's training, by the schedule that was followed last: (strategy, number of ranks) -> count.
-    """
+    """Count the ranks that train nothing in a run's training: (strategy, number of ranks) -> count, by the schedule followed last."""
     plans = sorted((run.folder / FOLDER / "plans").glob("[0-9]*/schedule.parquet"))
     schedule = Schedule.load(plans[-1] if plans else run.folder / FOLDER / "schedule.parquet")
     return {(schedule.name, schedule.ranks): schedule.idle}
