@@ -48,8 +48,7 @@ def plan_stretches(planner: Strategy, work: Workload, ranks: int, costs: CostMod
 
 
 def plan_preparation(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Schedule:
-    """Plan what a strategy does once before the first epoch (such as copying a dataset to its device), for a command that runs or replays
-    it.
+    """Plan what a strategy does once before the first epoch (such as standardising a signal), for a command that runs or replays it.
 
     planner: a strategy that `prepares`. Raises as `plan_epoch`.
     """
