@@ -24,8 +24,7 @@ from chronoscale.strategies.workload import Chunking, Partition, Workload
 
 
 def cut_parts(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
-    """Cut the vertices of an experiment's snapshots into one part a rank with METIS, once a run; return the file of their parts, int32 [N].
-    """
+    """Cut the vertices of an experiment's snapshots into one part a rank with METIS, once a run; return the parts' file, int32 [N]."""
 
     def make(part: Path) -> None:
         np.save(part / "assignment.npy", metis_partition(sequence, parts))

@@ -61,8 +61,7 @@ def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, dat
 
 
 def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
-    """Score naive predictions on the test period and write them beside a training, for its table; nothing where no snapshots are held out.
-    """
+    """Score naive predictions on the test period and write them beside a training, for its table; nothing where no test is held out."""
     held = experiment.hyper.held
     if held.test:
         split = held.split(len(sequence))
