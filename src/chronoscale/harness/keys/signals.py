@@ -57,7 +57,7 @@ class SignalExperiment(Experiment):
 
     @property
     def hyper(self) -> Hyper:
-        """The part of the experiment that planning reads."""
+        """Hyper-parameters of the experiment that strategies plan with."""
         t = self.training
         return Hyper(
             batch_size=t.batch_size,

@@ -118,7 +118,7 @@ class SnapshotExperiment(Experiment):
 
     @property
     def hyper(self) -> Hyper:
-        """The part of the experiment that planning reads."""
+        """Hyper-parameters of the experiment that strategies plan with."""
         t = self.training
         return Hyper(
             t.group_size,

@@ -109,7 +109,7 @@ class StreamExperiment(Experiment):
 
     @property
     def hyper(self) -> Hyper:
-        """The part of the experiment that planning reads."""
+        """Hyper-parameters of the experiment that strategies plan with."""
         t = self.training
         sharing = SharingHyper(t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent)
         return Hyper(
