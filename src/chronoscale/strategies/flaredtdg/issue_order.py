@@ -14,7 +14,8 @@ from chronoscale.strategies.schedule import COLLECTIVES, Op
 
 
 class Slot(NamedTuple):
-    """A row of a window, one on each rank: an operation on a snapshot (`step`, 0 the oldest) at a layer; `back`: on its gradient."""
+    """Operation of a sliding window in FlareDTDG's plan, one row on each rank: on one of its snapshots (`step`, 0 the oldest), at a layer;
+    `back`: on its gradient."""
 
     op: Op
     step: int
@@ -23,13 +24,14 @@ class Slot(NamedTuple):
 
     @property
     def communicates(self) -> bool:
-        """Whether the row is a collective."""
+        """Whether the operation is a collective."""
         return self.op in COLLECTIVES
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An awaitable of a snapshot's coroutine: it goes on when `slot` is issued, after the slots `after`."""
+    """Awaitable of a snapshot's coroutine (FlareDTDG plans each snapshot of a window as one): the coroutine goes on when `slot` is issued,
+    which is after the slots `after`."""
 
     slot: Slot
     after: tuple[Slot, ...] = ()
@@ -43,7 +45,7 @@ Snapshot = Coroutine[Any, None, None]
 
 @dataclass(slots=True)
 class Runner:
-    """Coroutine while it runs, and the row that it awaits.
+    """Coroutine of a snapshot while FlareDTDG's planner runs it, and the row that it awaits.
 
     ready_ns: when the row could start; comm_ns: the duration of its communication, or of the last one that it depends on; asked: number of
     rows issued when it began to wait.
@@ -60,13 +62,14 @@ class Runner:
 
 @dataclass(slots=True)
 class Lanes:
-    """The times at which the lanes of computation and of communication are free (ns), and the end of each issued slot."""
+    """State of FlareDTDG's planner: when the lanes of computation and of communication are free (ns), and the end of each issued
+    operation."""
 
     free: list[int] = field(default_factory=lambda: [0, 0])
     end: dict[Slot, int] = field(default_factory=dict)
 
     def start_ns(self, turn: Runner) -> int:
-        """Return the time at which the row that a coroutine awaits would start."""
+        """Return when the operation that a coroutine awaits would start, ns: once it is ready, and its lane is free."""
         return max(turn.ready_ns, self.free[turn.row.slot.communicates])
 
 
@@ -74,17 +77,19 @@ Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of turns that may go on t
 
 
 def one_by_one(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Order coroutines by number: every snapshot as far as it gets, the first first."""
+    """Order a window's snapshots by number, each as far as it gets, the first first: FlareDTDG's policy without overlap. Returns a sort
+    key."""
     return (turn.number,)
 
 
 def round_robin(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Order coroutines by how long they have waited, counted in issued rows."""
+    """Order a window's snapshots by how long they have waited, counted in issued rows: a policy that FlareDTDG compares with (§3.4).
+    Returns a sort key."""
     return turn.asked, turn.number
 
 
 def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
-    """Order coroutines by Early-Ready & Short-Comm (FlareDTDG §3.4).
+    """Order a window's snapshots by FlareDTDG's own policy, Early-Ready & Short-Comm (§3.4). Returns a sort key.
 
     That is: the one whose row can start first; of those the one whose communication, with what depends on it, is ready first; then the one
     that communicates for the shortest time.
@@ -93,7 +98,7 @@ def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
 
 
 def awaited_rows(run: Snapshot) -> list[Wait]:
-    """Return all rows that one coroutine awaits, in its order."""
+    """Return all operations that one snapshot's coroutine awaits, in its order, for FlareDTDG's planner."""
     rows = []
     try:
         while True:
@@ -103,9 +108,11 @@ def awaited_rows(run: Snapshot) -> list[Wait]:
 
 
 def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: Policy, issued: Iterable[Slot] = ()) -> list[Slot]:
-    """Return the order in which a policy issues all rows of some coroutines; `issued` were issued before. ns: predicted durations.
+    """Return the order in which a window's operations are issued (FlareDTDG §3.4), the same on all ranks: a policy picks, again and again,
+    which snapshot's coroutine goes on.
 
-    Raises ValueError where coroutines wait for each other in a circle.
+    ns: predicted durations; issued: operations that were issued before, at no cost. Raises ValueError where coroutines wait for each other
+    in a circle.
     """
     lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
     runners = [runner for number, run in enumerate(snapshots) if (runner := _resume(Runner(number, run, _NONE), 0)) is not None]
