@@ -49,9 +49,10 @@ class CostModel(Protocol):
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended.
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended;
+        the simulator slows rows down that together want more.
 
-        ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
+        rows: row numbers; ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
         """
         ...
 

@@ -68,7 +68,8 @@ IDLE = (*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE)  # what a rank witho
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """The plan of one epoch (or a part of it) by one strategy on `ranks` ranks; columns with one entry a row.
+    """Plan of one training epoch (or a part of it) by one strategy on `ranks` ranks, which is executed and simulated alike: a row is an
+    operation on a rank, columns have one entry a row.
 
     Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]` are the rows that row i waits for beyond that order; all are
     earlier rows, so row order is a topological order. `unit` is a snapshot group, a batch or a window; `step` a snapshot in it; -1 where

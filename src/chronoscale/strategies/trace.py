@@ -83,8 +83,8 @@ class Trace:
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
 
     def fold(self, stands: Ints) -> Trace:
-        """Return the trace with each set of rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first start to the
-        last end.
+        """Return the trace with each set of a schedule's rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first
+        start to the last end.
 
         stands: int64 [entries], for each entry the number of the row that stands for its graph and whose place the folded entry takes; -1
         for a row by itself.

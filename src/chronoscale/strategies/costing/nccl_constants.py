@@ -21,7 +21,7 @@ class _Constants(BaseModel):
 
 
 class Latencies(_Constants):
-    """Latencies by NCCL protocol (LL, LL128, Simple), seconds; part of a cluster file's `nccl`."""
+    """Latencies by NCCL protocol (LL, LL128, Simple), seconds; part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Seconds
     ll128: Seconds
@@ -29,14 +29,16 @@ class Latencies(_Constants):
 
 
 class AlgorithmLatencies(_Constants):
-    """Latencies by NCCL algorithm (ring, tree) and protocol, seconds; part of a cluster file's `nccl`."""
+    """Latencies by NCCL algorithm (ring, tree) and protocol, seconds; part of `nccl` in the file of a cluster that schedules are planned
+    for."""
 
     ring: Latencies
     tree: Latencies
 
 
 class HopLatencies(_Constants):
-    """Latencies of one hop of a collective by the kind of link that it crosses, seconds; part of a cluster file's `nccl`."""
+    """Latencies of one hop of a collective by the kind of link that it crosses, seconds; part of `nccl` in the file of a cluster that
+    schedules are planned for."""
 
     nvlink: AlgorithmLatencies
     pcie: AlgorithmLatencies
@@ -44,7 +46,7 @@ class HopLatencies(_Constants):
 
 
 class ProtocolShares(_Constants):
-    """Shares (0 to 1) by NCCL protocol (LL, LL128, Simple); part of a cluster file's `nccl`."""
+    """Shares (0 to 1) by NCCL protocol (LL, LL128, Simple); part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Share
     ll128: Share
@@ -52,7 +54,8 @@ class ProtocolShares(_Constants):
 
 
 class Speeds(_Constants):
-    """Shares (0 to 1) of the links' bandwidth that NCCL's algorithms reach, by protocol; part of a cluster file's `nccl`.
+    """Shares (0 to 1) of the links' bandwidth that NCCL's algorithms reach, by protocol; part of `nccl` in the file of a cluster that
+    schedules are planned for.
 
     ring_node_gather_ll: a ring's all-gather with LL inside one machine; tree_node_ll128: a tree with LL128 inside one machine.
     """
@@ -64,8 +67,8 @@ class Speeds(_Constants):
 
 
 class LLBandwidths(_Constants):
-    """Upper bounds of what NCCL's protocol LL moves, bytes/s of all channels together, by the number of machines that take part; part of a
-    cluster file's `nccl`."""
+    """Upper bounds of what NCCL's protocol LL moves, bytes/s of all channels together, by the number of machines that take part; part of
+    `nccl` in the file of a cluster that schedules are planned for."""
 
     one_node: float = Field(ge=1e6)
     two_nodes: float = Field(ge=1e6)
@@ -74,7 +77,7 @@ class LLBandwidths(_Constants):
 
 class TreeSpeeds(_Constants):
     """Shares of their bandwidth that NCCL's trees reach, by protocol and message size: entry i is for 64 * 2^i bytes, the last one for all
-    larger ones; part of a cluster file's `nccl`."""
+    larger ones; part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Shares
     ll128: Shares

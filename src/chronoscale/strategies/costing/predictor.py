@@ -89,7 +89,8 @@ class Predictor:
         return any(kind.endswith(Lane.COMM.name) for kind in self.kinds)
 
     def predict(self, schedule: Schedule, rows: Ints) -> Ints:
-        """Predict durations of rows of a schedule, int64 [len(rows)] ns. Raises UserError for a kind that was not learned."""
+        """Predict durations of rows of a schedule, int64 [len(rows)] ns; rows: row numbers. Raises UserError for a kind (operation and
+        lane) that was not learned from."""
         columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in row_flags(schedule).items()}
         columns["ranks"] = np.full(len(rows), schedule.ranks)
         return np.rint(self.ns(columns, row_kinds(schedule)[rows])).astype(np.int64)

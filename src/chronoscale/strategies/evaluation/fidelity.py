@@ -20,7 +20,7 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a predicted epoch could be compared with measurements of it, for reports of fidelity.
+    """How much of a strategy's predicted epoch could be compared with measurements of it.
 
     rows: operations in the prediction or in a measurement; compared: those in all. share: how much of the measured time those take, 0 to 1;
     NaN where nothing took time. unmeasured, unpredicted: names of operations with rows that the other side lacks. unsampled: operations
@@ -48,11 +48,10 @@ class Coverage:
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Return how much of a predicted epoch its repeated measurements cover: the rows of the schedule that both have, and their share of
-    time.
+    """Return how much of the predicted epoch of a strategy's schedule repeated measurements cover: the rows that both have, and their share
+    of time.
 
-    predicted, measured: traces of one schedule, by `chronoscale simulate` and executed. Raises ValueError when they are of different
-    schedules.
+    predicted, measured: traces of one schedule, simulated and executed. Raises ValueError when they are of different schedules.
     """
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
@@ -71,8 +70,9 @@ def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
 
 
 def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
-    """Compare a predicted epoch with repeated measurements of it: a table with a line for each operation, for iterations and in total, with
-    predicted and measured ms, signed error in % and the standard deviation of the repeats in %, which no error can beat.
+    """Compare the predicted epoch of a strategy's schedule with repeated measurements: a table with a line for each operation, for
+    iterations and in total, with predicted and measured ms, signed error in % and the standard deviation of the repeats in %, which no
+    error can beat.
 
     predicted, measured: traces of one schedule, joined by the rows' numbers. A line of an operation sums the `tasks` rows that are in all
     traces; `task_error_pct` is the median of the single rows' signed errors, each against the median of its repeats. Line ITERATION is

@@ -38,8 +38,8 @@ class StrategyPair(NamedTuple):
 
 
 def compare_pairs(times: Sequence[EpochTimes]) -> list[StrategyPair]:
-    """Compare every two strategies by predicted and by measured epoch time, for reports: whether simulation puts them in the measured
-    order. Those without a measured or predicted time are left out."""
+    """Compare every two strategies by predicted and by measured epoch time: whether predictions put them in the measured order. Those
+    without a measured or predicted time are left out."""
     timed = [epoch for epoch in times if epoch.measured_s > 0 and epoch.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 

@@ -68,33 +68,33 @@ class Lanes:
     free: list[int] = field(default_factory=lambda: [0, 0])
     end: dict[Slot, int] = field(default_factory=dict)
 
-    def start_ns(self, turn: Runner) -> int:
+    def start_ns(self, runner: Runner) -> int:
         """Return when the operation that a coroutine awaits would start, ns: once it is ready, and its lane is free."""
-        return max(turn.ready_ns, self.free[turn.row.slot.communicates])
+        return max(runner.ready_ns, self.free[runner.row.slot.communicates])
 
 
-Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of turns that may go on the one with the least is taken
+Policy = Callable[[Runner, Lanes], tuple[int, ...]]  # of coroutines that may go on, the one with the least is taken
 
 
-def one_by_one(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+def one_by_one(runner: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Order a window's snapshots by number, each as far as it gets, the first first: FlareDTDG's policy without overlap. Returns a sort
     key."""
-    return (turn.number,)
+    return (runner.number,)
 
 
-def round_robin(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+def round_robin(runner: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Order a window's snapshots by how long they have waited, counted in issued rows: a policy that FlareDTDG compares with (§3.4).
     Returns a sort key."""
-    return turn.asked, turn.number
+    return runner.asked, runner.number
 
 
-def early_ready(turn: Runner, lanes: Lanes) -> tuple[int, ...]:
+def early_ready(runner: Runner, lanes: Lanes) -> tuple[int, ...]:
     """Order a window's snapshots by FlareDTDG's own policy, Early-Ready & Short-Comm (§3.4). Returns a sort key.
 
     That is: the one whose row can start first; of those the one whose communication, with what depends on it, is ready first; then the one
     that communicates for the shortest time.
     """
-    return lanes.start_ns(turn), turn.ready_ns, turn.comm_ns, turn.number
+    return lanes.start_ns(runner), runner.ready_ns, runner.comm_ns, runner.number
 
 
 def awaited_rows(run: Snapshot) -> list[Wait]:
@@ -117,14 +117,14 @@ def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: P
     lanes, order = Lanes(end=dict.fromkeys(issued, 0)), []
     runners = [runner for number, run in enumerate(snapshots) if (runner := _resume(Runner(number, run, _NONE), 0)) is not None]
     while runners:
-        ready = [turn for turn in runners if all(slot in lanes.end for slot in turn.row.after)]
+        ready = [runner for runner in runners if all(slot in lanes.end for slot in runner.row.after)]
         if not ready:
-            raise ValueError(f"rows wait for each other: {', '.join(str(turn.row) for turn in runners)}")
+            raise ValueError(f"rows wait for each other: {', '.join(str(runner.row) for runner in runners)}")
         for runner in ready:
             runner.ready_ns = max([runner.end_ns, *(lanes.end[slot] for slot in runner.row.after)])
             if runner.row.slot.communicates:
                 runner.comm_ns = ns.get(runner.row.slot, 0)
-        runner = min(ready, key=lambda turn: policy(turn, lanes))
+        runner = min(ready, key=lambda candidate: policy(candidate, lanes))
         slot, duration = runner.row.slot, ns.get(runner.row.slot, 0)
         runner.end_ns = lanes.end[slot] = lanes.free[slot.communicates] = lanes.start_ns(runner) + duration
         order.append(slot)
@@ -136,10 +136,10 @@ def issue_order(snapshots: Iterable[Snapshot], ns: Mapping[Slot, int], policy: P
 _NONE = Wait(Slot(Op.AGGREGATE, -1, -1))
 
 
-def _resume(turn: Runner, asked: int) -> Runner | None:
+def _resume(runner: Runner, asked: int) -> Runner | None:
     """Resume a coroutine and return it with the row that it awaits next; None where it has ended."""
     try:
-        turn.row, turn.asked = turn.run.send(None), asked
+        runner.row, runner.asked = runner.run.send(None), asked
     except StopIteration:
         return None
-    return turn
+    return runner

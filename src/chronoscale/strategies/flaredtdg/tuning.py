@@ -16,7 +16,7 @@ TENTHS = 10  # alpha is counted in tenths, so that steps of 0.1 do not drift
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Setting that FlareDTDG's search for what windows keep has looked at. full, alpha: the number of whole snapshots, and the share that
-    the oldest retains. loss: of validation, None where it does not `fits` in memory and was not trained; step: of the search, from 0;
+    the oldest retains. fits: in memory; loss: of validation, None where it does not fit and was not trained; step: of the search, from 0;
     taken: the search went on from it."""
 
     step: int

@@ -84,26 +84,26 @@ class ILPSettings:
     always: bool = False
 
 
-def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
-    """Improve a pairing of snapshot groups by REAL-L's integer program (§5.2), within the time that the settings `how` give.
+def optimise(benefits: Benefit, gpus: int, start: Mates, settings: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
+    """Improve a pairing of snapshot groups by REAL-L's integer program (§5.2), within the time that the `settings` give.
 
     start: the partner of each group (-1: none) to begin with. alpha: ns of synchronisation an iteration. certified: a lower bound on any
     makespan, ns (`lower_bound`); above 0 it also cuts off what cannot be in a model of unrounded loads. Raises MachineError when the solver
     fails or is not installed.
     """
-    gap, formulation = how.gap, how.formulation
+    gap, formulation = settings.gap, settings.formulation
     value = makespan(benefits, start, gpus, alpha)
-    if not how.always and certified > 0 and value - certified <= gap * value:
+    if not settings.always and certified > 0 and value - certified <= gap * value:
         return ILPResult("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
         return ILPResult("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
-    build = partial(compact_program, levels=how.levels) if formulation == "compact" else published_program
+    build = partial(compact_program, levels=settings.levels) if formulation == "compact" else published_program
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
-    if certified > 0 and (formulation == "published" or not how.levels):
+    if certified > 0 and (formulation == "published" or not settings.levels):
         model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
-    solution = solve(model, how.seconds, allowed, how.solver, how.threads)
+    solution = solve(model, settings.seconds, allowed, settings.solver, settings.threads)
     proved = 0.0 if solution.status == "infeasible" else max(solution.bound * model.unit, 0.0)
     if solution.values is not None:
         mate = model.mates(solution.values)
