@@ -39,7 +39,7 @@ class Cells(CellMemory):
         return self.parts and self.model.summarises
 
     def transfer(self, region: Region) -> Columns:
-        """Return the columns of the H2D row that sends a snapshot's own rows: adjacency and input features."""
+        """Return the columns of the planned H2D row that sends a snapshot's own rows: adjacency and input features."""
         sizes = self.sizes(region, 0)
         moved = sizes["graph"] + sizes["features"]
         return self._row(region, 0, ("graph", "features"), rows=region.rows, edges=region.edges + region.rows, bytes=moved)
@@ -55,42 +55,44 @@ class Cells(CellMemory):
         return self._work([op], region, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
 
     def halo(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the ALLTOALL row that brings the remote rows that a cell reads; `bytes` is what a rank receives."""
+        """Return the columns of the planned ALLTOALL row that brings the remote rows that a cell reads; `bytes` is what a rank receives."""
         return self._exchanged(region, layer, ("wide", "staged"))
 
     def halo_gradient(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the ALLTOALL row that sends gradients of remote rows back to their owners; `bytes` is what a rank sends."""
+        """Return the columns of the planned ALLTOALL row that sends gradients of remote rows back to their owners; `bytes` is what a rank
+        sends."""
         return self._exchanged(region, layer, ("staged",))
 
     def gather(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the ALLGATHER row of the rows that EvolveGCN-H's summary is chosen from; `bytes` is what a rank
+        """Return the columns of the planned ALLGATHER row of the rows that EvolveGCN-H's summary is chosen from; `bytes` is what a rank
         contributes."""
         width, own = self.model.width(layer), np.minimum(region.rows, self.model.hidden)
         return self._row(region, layer, ("summary",), width=width, rows=own, bytes=own * width * FP32)
 
     def gather_gradient(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the ALLTOALL row that sends gradients of the summary's candidate rows back to their owners; `bytes` is what
-        a rank sends."""
+        """Return the columns of the planned ALLTOALL row that sends gradients of the summary's candidate rows back to their owners; `bytes`
+        is what a rank sends."""
         width, others = self.model.width(layer), region.summary - np.minimum(region.rows, self.model.hidden)
         return self._row(region, layer, (), ("summary",), width=width, rows=others, bytes=others * width * FP32)
 
     def send(self, region: Region, layer: int, gradient: bool = False) -> Columns:
-        """Return the columns of the SEND row of the recurrent state to the next snapshot's rank, or of its gradient, which is freed once it
-        is sent. An LSTM's two tensors are staged as one message."""
+        """Return the columns of the planned SEND row of the recurrent state to the next snapshot's rank, or of its gradient, which is freed
+        once it is sent. An LSTM's two tensors are staged as one message."""
         staged = ("state",) if self.model.states > 1 else ()
         moved = self.sizes(region, layer)["state"]
         return self._row(region, layer, staged, (*staged, *["state"] * gradient), width=self.model.width(layer), bytes=moved)
 
     def receive(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the RECV row of the recurrent state, or of its gradient, from another snapshot's rank."""
+        """Return the columns of the planned RECV row of the recurrent state, or of its gradient, from another snapshot's rank."""
         return self._row(region, layer, ("state",), width=self.model.width(layer), bytes=self.sizes(region, layer)["state"])
 
     def forward(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the FORWARD row that computes a cell again from its inputs before its gradient (gradient checkpointing)."""
+        """Return the columns of the planned FORWARD row that computes a cell again from its inputs before its gradient (gradient
+        checkpointing)."""
         return self._work(self.differentiable(layer), region, layer, self.recomputed(layer), ())
 
     def backward(self, region: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
-        """Return the columns of the BACKWARD row of a cell, without its transformation where the pass `splits`.
+        """Return the columns of the planned BACKWARD row of a cell, without its transformation where the pass `splits`.
 
         first, last: whether the snapshot is the first, the last of its group. received: whether its state came from another rank.
         """
@@ -112,8 +114,8 @@ class Cells(CellMemory):
         return self._work(ops, region, layer, takes, gives, passes=2)
 
     def backward_transform(self, region: Region, layer: int) -> Columns:
-        """Return the columns of the BACKWARD row of a cell's transformation where the pass `splits`: remote ranks have returned their
-        attention's gradients before it."""
+        """Return the columns of the planned BACKWARD row of a cell's transformation where the pass `splits`: remote ranks have returned
+        their attention's gradients before it."""
         takes = ("input",) if layer else ()
         return self._free_after(self._work([Op.TRANSFORM], region, layer, takes, ("dense", "wide"), passes=2), region, layer)
 

@@ -85,7 +85,7 @@ class Rows:
         return stats.touched_rows[snapshot], stats.effective_edges[snapshot]
 
     def transfer(self, snapshot: Ints, form: Form, tracked: bool, features: NDArray[np.bool_]) -> Columns:
-        """Return the columns of the H2D row that sends a snapshot in full, as changed edges, or as an increment (`form`).
+        """Return the columns of the planned H2D row that sends a snapshot in full, as changed edges, or as an increment (`form`).
 
         tracked: changes come with a map of changed edges, from which the adjacency is rebuilt; features bool [n]: input features travel
         with it.
@@ -114,16 +114,16 @@ class Rows:
         return 4 * tracked + 6 * (form is Form.DELTA and not self.attends)
 
     def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
-        """Return the columns of the AGGREGATE row of a whole snapshot, of features `width` wide; `kept` copies of the result stay allocated
-        (two where increments go on from it)."""
+        """Return the columns of the planned AGGREGATE row of a whole snapshot, of features `width` wide; `kept` copies of the result stay
+        allocated (two where increments go on from it)."""
         edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
         if self.attends:
             return self._attend(edges, rows, rows)
         return self._work(edges, rows, width, 2 * edges * width, kept * rows * width * FP32)
 
     def increment(self, snapshot: Ints) -> Columns:
-        """Return the columns of the INCREMENT row: the first layer's aggregation from the last snapshot's and the changed edges (REAL eq.
-        3, 7-8).
+        """Return the columns of the planned INCREMENT row: the first layer's aggregation from the last snapshot's and the changed edges
+        (REAL eq. 3, 7-8).
 
         GCN leaves the touched rows, and all rows where weights evolve and everything is transformed anew; attention a new state of all
         rows.
@@ -143,27 +143,28 @@ class Rows:
         return self._work(edges, rows, hidden, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:
-        """Return the columns of the TRANSFORM row that takes `rows` rows, `width` wide, to the hidden width; the result has a row for every
-        node. into: they are put into a copy of the last snapshot's."""
+        """Return the columns of the planned TRANSFORM row that takes `rows` rows, `width` wide, to the hidden width; the result has a row
+        for every node. into: they are put into a copy of the last snapshot's."""
         hidden = self.workload.model.hidden
         columns = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
         return {**columns, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
-        """Return the columns of the RECONSTRUCT row that makes a snapshot's adjacency of its predecessor's and the changed edges (REAL
-        §4.3)."""
+        """Return the columns of the planned RECONSTRUCT row that makes a snapshot's adjacency of its predecessor's and the changed edges
+        (REAL §4.3)."""
         edges = self.edges(snapshot) + self.workload.snapshots.changed_edges[snapshot]
         rows, size = np.full_like(edges, self.nodes), self.graph(snapshot)
         return self._work(edges, rows, 0, np.zeros_like(edges), size)
 
     def copy(self) -> Columns:
-        """Return the columns of the COPY row that hands node representations from one stage of BLAD's pipeline to the next on the
+        """Return the columns of the planned COPY row that hands node representations from one stage of BLAD's pipeline to the next on the
         device."""
         size = self.nodes * self.workload.model.hidden * FP32 * np.ones(1, np.int64)
         return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 0 * size, size)
 
     def recurrence(self, layer: int) -> Columns:
-        """Return the columns of the TEMPORAL row, one recurrent step: on every node, or on the columns of a layer's evolving weights."""
+        """Return the columns of the planned TEMPORAL row, one recurrent step: on every node, or on the columns of a layer's evolving
+        weights."""
         model = self.workload.model
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
         saved = rows * width * model.stepped * FP32
@@ -174,7 +175,7 @@ class Rows:
         return self._work(0 * ones, rows * ones, across, flops * ones, saved * ones)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
-        """Return the columns of the BACKWARD row of a whole snapshot group, whose first snapshot is `start`.
+        """Return the columns of the planned BACKWARD row of a whole snapshot group, whose first snapshot is `start`.
 
         It does twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and the gradient of what the
         group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones.

@@ -74,40 +74,40 @@ class ShareWork:
     kernels: Kernels
 
     def load(self, rows: Ints, edges: Ints, features: Ints) -> Columns:
-        """Return the columns of the H2D row that sends a share's adjacency and the input features of `features` vertices."""
+        """Return the columns of the planned H2D row that sends a share's adjacency and the input features of `features` vertices."""
         empty, entry = WeightedCSR.nbytes_of(0, 0), WeightedCSR.nbytes_of(0, 1) - WeightedCSR.nbytes_of(0, 0)
         row = WeightedCSR.nbytes_of(1, 0) - empty
         moved = empty + row * rows + entry * (edges - rows) + features * self.model.inputs * FP32
         return {"nodes": features, "edges": edges, "rows": rows, "bytes": moved, "alloc": moved}
 
     def batch(self, rows: tuple[Ints, ...], edges: tuple[Ints, ...], features: Ints) -> Columns:
-        """Return the columns of the H2D row that sends what a batch reads of a snapshot: an adjacency for each layer, and the input
+        """Return the columns of the planned H2D row that sends what a batch reads of a snapshot: an adjacency for each layer, and the input
         features of `features` vertices."""
         parts = [self.load(own, ends, 0 * own) for own, ends in zip(rows, edges, strict=True)]
         moved = sum((part["bytes"] for part in parts), features * self.model.inputs * FP32)
         return {"nodes": features, "edges": sum(edges, 0 * features), "rows": rows[0], "bytes": moved, "alloc": moved}
 
     def aggregate(self, rows: Ints, edges: Ints, width: int) -> Columns:
-        """Return the columns of the AGGREGATE row that sums over in-neighbours; attention moves three more values an edge (score, softmax,
-        weight)."""
+        """Return the columns of the planned AGGREGATE row that sums over in-neighbours; attention moves three more values an edge (score,
+        softmax, weight)."""
         scores = 3 * FP32 * edges * (self.model.spatial == "gat")
         return self._work(Op.AGGREGATE, edges, rows, width, 2 * edges * width + 3 * scores, rows * width * FP32)
 
     def transform(self, rows: Ints, width: int) -> Columns:
-        """Return the columns of the TRANSFORM row, the dense transformation of `width` values a vertex to the hidden width."""
+        """Return the columns of the planned TRANSFORM row, the dense transformation of `width` values a vertex to the hidden width."""
         hidden = self.model.hidden
         return self._work(Op.TRANSFORM, 0 * rows, rows, width, 2 * rows * width * hidden, rows * hidden * FP32)
 
     def recurrence(self, rows: Ints, width: int) -> Columns:
-        """Return the columns of the TEMPORAL row, one recurrent step: on `rows` vertices of the hidden width, or on the columns of evolving
-        weights."""
+        """Return the columns of the planned TEMPORAL row, one recurrent step: on `rows` vertices of the hidden width, or on the columns of
+        evolving weights."""
         gates, across = self.model.gates, self.model.depth * width
         saved = rows * width * self.model.stepped * FP32
         flops = rows * across * (4 * gates * width + 4 * gates)
         return self._work(Op.TEMPORAL, 0 * rows, rows, across, flops, saved)
 
     def optimize(self) -> Columns:
-        """Return the columns of the OPTIMIZE row, one optimiser step."""
+        """Return the columns of the planned OPTIMIZE row, one optimiser step."""
         count = np.full(1, self.model.parameters, np.int64)
         return {"rows": count, "flops": 10 * count}
 
