@@ -14,7 +14,7 @@ from chronoscale.strategies.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A point-to-point connection, alpha-beta: moving n bytes takes `latency_s + n / bandwidth` seconds."""
+    """Connection of a cluster from point to point, alpha-beta model: moving n bytes takes `latency_s + n / bandwidth` seconds."""
 
     bandwidth: float  # bytes/s, one direction
     latency_s: float
@@ -26,11 +26,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An accelerator, or one CPU rank, as the figures of its datasheet; figures that are 0 are not known.
+    """GPU, or one CPU rank in its place, by the figures of its datasheet, for cost models and the simulator; figures that are 0 are not
+    known.
 
-    streams: which lanes run beside each other, one inner tuple a FIFO. On a GPU every lane is a CUDA stream; a CPU rank runs its compute
-    and communication lanes on one thread and its host lanes on another. on_host: its memory is the host's, so that what a rank keeps there
-    counts against it.
+    streams: which of a rank's lanes (queues of a schedule's operations) run beside each other: lanes in one inner tuple share a FIFO. On a
+    GPU every lane is a CUDA stream; a CPU rank runs its compute and communication lanes on one thread and its host lanes on another.
+    on_host: its memory is the host's, so that what a rank keeps there counts against it.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Device:
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")
 
     def stream_of(self, lane: Lane) -> int:
-        """Return the number of the FIFO that a lane runs in."""
+        """Return which FIFO, an index into `streams`, the operations of a lane run in."""
         return next(i for i, stream in enumerate(self.streams) if lane in stream)
 
 
@@ -67,15 +68,15 @@ CPU_STREAMS = ((Lane.HOST, Lane.H2D, Lane.D2H), (Lane.COMPUTE, Lane.COMPUTE2, La
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster of `nodes` machines with `gpus_per_node` devices each; `intra` joins devices of a machine, `inter` machines (a device's
-    share).
+    """Cluster that schedules are planned for and simulated on: `nodes` machines with `gpus_per_node` devices each; `intra` joins devices of
+    a machine, `inter` machines (one device's share).
 
     gather, exchange: links as all-gathers and all-to-alls see them, where those were measured for themselves; None: as all-reduces do.
-    host_memory: bytes a machine, shared by its devices' ranks. engine: a data engine such as Dask that fetches spread data: latency a
-    request, each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the cluster has none.
-    topology: the links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they are timed as NCCL builds
-    them or by alpha-beta; fitted links are alpha-beta always. tuning: NCCL's constants, None: as NCCL has them. contention: whether rows
-    that run side by side share devices and links (`simulator.sharing.contention`), or each runs uncontended.
+    host_memory: bytes a machine, shared by its devices' ranks. engine: a data engine such as Dask that fetches data that lie on other
+    ranks: latency a request, each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the
+    cluster has none. topology: the single links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they
+    are timed as NCCL builds them or by alpha-beta; fitted links are alpha-beta always. tuning: NCCL's constants, None: as NCCL has them.
+    contention: whether rows that run side by side share devices and links (`simulator.sharing.contention`), or each runs uncontended.
     """
 
     name: str
@@ -104,15 +105,15 @@ class Cluster:
         return self.nodes * self.gpus_per_node
 
     def link(self, ranks: int) -> Link:
-        """Return the slowest link that a collective over ranks 0..ranks-1 crosses. Raises UserError when there are fewer GPUs than
-        ranks."""
+        """Return the slowest link that a collective over ranks 0..ranks-1 crosses: inside a machine, or between machines. Raises UserError
+        when there are fewer GPUs than ranks."""
         if not 1 <= ranks <= self.gpus:
             raise UserError(f"cluster '{self.name}' has {self.gpus} GPUs, {ranks} asked for")
         return self.intra if ranks <= self.gpus_per_node else self.inter
 
 
 def same_device(name: str, other: str) -> bool:
-    """Return whether two names mean one model of a device.
+    """Return whether two device names mean the same model, so that a profile of one holds for the other.
 
     All words of one must be in the other ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB"), a number among them, since only a maker's name is
     no model; an empty name matches none.

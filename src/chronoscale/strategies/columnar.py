@@ -16,7 +16,7 @@ Columns = Mapping[str, type[np.generic]]
 
 
 def columns_of(kind: type) -> dict[str, type[np.generic]]:
-    """Return the columns of a dataclass, name -> dtype, in order: its fields that are annotated as arrays."""
+    """Return the columns of a dataclass of arrays (a schedule or a trace), name -> NumPy type, in order: its fields annotated as arrays."""
     arguments = {name: get_args(hint) for name, hint in get_type_hints(kind).items()}
     # Of an array its shape and its dtype's type; from NumPy 2.5 on, where NDArray is an alias that stays one, the dtype itself.
     return {name: get_args(args[-1])[0] if get_args(args[-1]) else args[-1] for name, args in arguments.items() if args}
@@ -29,7 +29,8 @@ def _types(kind: type) -> dict[str, Any]:
 
 
 def check(subject: str, table: object, columns: Columns) -> None:
-    """Raise ValueError, "what column must be ...", unless all columns have their dtype and the first one's length."""
+    """Raise ValueError, "<subject> <column> must be ...", unless all columns of a table (a schedule or a trace) have their dtype and one
+    length. subject: what the message calls the table."""
     n = len(getattr(table, next(iter(columns))))
     for name, dtype in columns.items():
         column = getattr(table, name)
@@ -38,7 +39,8 @@ def check(subject: str, table: object, columns: Columns) -> None:
 
 
 def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
-    """Write the columns, and `more` of them, as Parquet; the dataclass's other fields, texts and integers, become its metadata."""
+    """Write a table (a dataclass of arrays: a schedule or a trace) as Parquet. columns: names and types of the arrays; more: further
+    columns of the same length; the dataclass's other fields, texts and integers, become the file's metadata."""
     values = {field.name: getattr(table, field.name) for field in fields(table)}
     meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     written = pa.table({**{name: values[name] for name in columns}, **more})
@@ -46,8 +48,8 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
 
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
-    """Read a file that `save` wrote: the fields of a `kind`, and the whole table. Fields that are absent (older files) and have defaults
-    are left out."""
+    """Read a Parquet file that `save` wrote: return the values of the fields of `kind` (the dataclass: a schedule's or a trace's), and the
+    whole table. Fields that are absent (older files) and have defaults are left out."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:  # read_table imports for half a second
         table = file.read()
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}

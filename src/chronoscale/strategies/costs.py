@@ -26,42 +26,50 @@ Launch = Literal["eager", "graph"]
 
 
 class CostModel(Protocol):
-    """An estimator of durations of compute and transfer rows; collectives are timed by the network model."""
+    """Estimator of how long the rows of a schedule take, asked by planners and by the simulator: for computation and copies; collectives
+    are timed by the simulator's network model."""
 
     @property
     def name(self) -> str:
-        """Source of the figures, in words."""
+        """Where the durations come from, in words for reports: "fitted on NVIDIA H100"."""
         ...
 
     @property
     def launch_ns(self) -> int:
-        """The time that launching one kernel takes a rank's host, ns; 0: nothing is launched. Launches of all streams follow one
-        another."""
+        """How long launching one kernel takes a rank's host thread, ns; 0: nothing is launched, or durations include it. The host launches
+        the kernels of all streams one after another."""
         ...
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """Return durations of rows that share one operation, int64 [len(rows)] ns, and their source. Called once an operation."""
+        """Return uncontended durations of rows of a schedule, int64 [len(rows)] ns, and where they come from (measured, fitted, a datasheet
+        ...).
+
+        rows: row numbers, all of the same operation; called once for each operation.
+        """
         ...
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended.
+        """Return the shares of the device's memory bandwidth and of its SMs that rows of one operation occupy while they run uncontended;
+        the simulator slows rows down that together want more.
 
-        ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
+        rows: row numbers; ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
         """
         ...
 
 
 def launch_overlap_ns(kernels: Ints, ns: Ints, launch_ns: int | Ints) -> Ints:
-    """Return how much of its own time a row may have behind it when its last kernel has been launched, int64 [rows] ns.
+    """Return how much of its own duration a row may already have behind it when the host has launched its last kernel, int64 [rows] ns; by
+    it the simulator overlaps launching and running.
 
-    A row of K kernels of w ns each, launched L ns apart, ends no earlier than w after its last launch, and runs beside the launches before:
-    it may start (K - 1) min(w, L) before its last kernel has been launched.
+    kernels, ns: int64 [rows], the number of kernels and the duration; launch_ns: the time of one launch. A row of K kernels of w ns each,
+    launched L ns apart, may start (K - 1) min(w, L) before its last kernel has been launched.
     """
     return np.asarray(np.maximum(kernels - 1, 0) * np.minimum(ns // np.maximum(kernels, 1), launch_ns), np.int64)
 
 
 def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.uint8]]:
-    """Return durations (int64 [tasks] ns) and sources (uint8 [tasks]) of all rows; 0 for collectives, which the network model times."""
+    """Return a cost model's durations of all rows of a schedule (int64 [rows] ns), and their sources (uint8 [rows], a `Source` each); 0 for
+    collectives, which the simulator's network model times."""
     ns = np.zeros(len(schedule), np.int64)
     source = np.zeros(len(schedule), np.uint8)
     for code in np.unique(schedule.op):
@@ -73,16 +81,17 @@ def durations(costs: CostModel, schedule: Schedule) -> tuple[Ints, NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class DatasheetCosts:
-    """Costs from a datasheet: a roofline by kind of work and its size (`costing.roofline`). Every figure's source is `specified`.
+    """Cost model that needs no measurement: durations from the figures of a device's datasheet, by a roofline. Every figure's source is
+    `specified`.
 
     launch: "eager", kernels are launched one by one; "graph", as CUDA graphs: the host launches nothing, and on the device every kernel
     takes the device's `graph_s` more. That flatters graphs that change from iteration to iteration: a captured one has fixed shapes.
 
     efficiency: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
-    efficiency; it scales every strategy alike. None: each kind its own.
+    efficiency; it scales every strategy alike. None: each kind of work its own (`costing.roofline`).
 
-    engine: the cluster's data engine; a fetch takes its latency for every request of the step (`edges`: one scheduler serves them) and
-    moves its bytes.
+    engine: the cluster's data engine, such as Dask: a fetch of data that lie with other ranks takes its latency for every request (the
+    row's `edges`: one scheduler serves all) and moves its bytes.
     """
 
     device: Device
@@ -137,7 +146,8 @@ Described = Mapping[str, Floats]
 
 
 class RegressionForm(NamedTuple):
-    """A form of regression: the descriptors that it reads, and its features [n, k] of them (float64 [n] each), for k coefficients in ns."""
+    """Formula of a fitted cost curve: the descriptors that it reads ("rows", "bytes" ...), and a function that makes features [n, k] of
+    them (float64 [n] each), for k fitted coefficients in ns."""
 
     reads: tuple[str, ...]
     features: Callable[[Described], Floats]
@@ -169,11 +179,12 @@ FORMS: Mapping[str, RegressionForm] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted cost curve: one operation at one input width, as `Curve` tells curves apart.
+    """Fitted cost curve: how long one operation at one input width takes by its sizes, with errors. op, width, lane and variant identify
+    it.
 
-    low, high: the range of each descriptor in training. The form was chosen on samples that it was not fitted on, and its errors are
-    computed on a third part. bias: signed error of the sum of those. spread: standard deviation of a row's time from repeat to repeat,
-    relative to it, a repeat's drift left out.
+    form: the name of its formula, a key of `FORMS`. low, high: the range of each size among the samples. The formula was chosen on samples
+    that it was not fitted on, and its errors are computed on a third part. bias: signed error of the sum of those. spread: standard
+    deviation of a row's time from repeat to repeat, relative to it, a repeat's drift left out.
     """
 
     op: str
@@ -192,11 +203,12 @@ class Fit:
 
     @property
     def curve(self) -> Curve:
-        """The curve that this is a fit of."""
+        """The key of the curve that this is a fit of: operation, width, lane, implementation."""
         return Curve(self.op, self.width, self.lane, self.variant)
 
     def check(self) -> None:
-        """Raise ValueError for a fit that predicts nothing: an unknown form, a missing range, or coefficients that do not fit the form."""
+        """Check a curve read from a cost model's file. Raises ValueError for an unknown formula, a missing range of a size, and
+        coefficients that do not fit the formula."""
         if self.form not in FORMS:
             raise ValueError(f"{self.op}: no such form as '{self.form}'")
         reads = FORMS[self.form].reads
@@ -209,10 +221,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FittedCosts:
-    """Costs as curves fitted to a profile of one device.
+    """Cost model made of curves fitted to a profile, which `chronoscale profile` measured on one device.
 
-    Outside the range that a curve was fitted on it refuses with a UserError, unless `extrapolate`; then the source says so. slack: the
-    relative margin by which a descriptor may leave the range before that.
+    Outside the range of sizes that a curve was fitted on it refuses with a UserError, unless `extrapolate`; then the durations' source says
+    so. slack: the relative margin by which a size may leave the range before that.
     """
 
     device: str
@@ -235,11 +247,12 @@ class FittedCosts:
 
     @property
     def jitters(self) -> bool:
-        """Whether rows or ranks were measured to vary from repeat to repeat."""
+        """Whether the profile measured that rows or ranks vary from repeat to repeat."""
         return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
 
     def for_device(self, device: str) -> FittedCosts:
-        """Return the costs for use on `device`: themselves, or, where they may `extrapolate` to another device, costs that say so.
+        """Return these costs for use on another device (its name): themselves where it is the profiled model, or, where they may
+        `extrapolate`, costs whose every duration is marked as extrapolated.
 
         Raises UserError for another device where they may not.
         """
@@ -270,7 +283,7 @@ class FittedCosts:
         return occupied_shares(self.peaks, schedule, rows, ns)
 
     def of(self, curve: Curve) -> Fit:
-        """Return the fit of a curve. Raises UserError where there is none."""
+        """Return the fitted cost curve with this key. Raises UserError, with the widths that were profiled, where there is none."""
         for fit in self.fits:
             if fit.curve == curve:
                 return fit
@@ -293,12 +306,13 @@ class FittedCosts:
         return False
 
     def save(self, path: Path) -> None:
-        """Write the costs as JSON."""
+        """Write the costs as a cost model file (JSON), which experiments name by its path."""
         path.write_text(json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path, extrapolate: bool = False) -> FittedCosts:
-        """Read a file that `save` wrote. Raises UserError when it is missing or not a cost model."""
+        """Read a cost model file (JSON) that `save` wrote. extrapolate: whether it may predict beyond what was profiled. Raises UserError
+        when it is missing or not a cost model."""
         remedy = "`chronoscale profile` makes one"
         costs = read_json(path, cls, "cost model", remedy)
         with reading(path, "cost model", remedy):

@@ -19,24 +19,24 @@ PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes b
 
 
 def names_file(name: str) -> bool:
-    """Return whether a strategy is named by its file, as in `my_lab.py:Mine`."""
+    """Return whether an experiment names its strategy by file and class, as `my_lab.py:Mine`, and not by a registered name."""
     return SUFFIX in name
 
 
 def anchor_file(name: str, folder: Path) -> str:
-    """Return the name with its file's path made absolute, a relative one from `folder`; other names as they are."""
+    """Return the name of a strategy with its file's path made absolute, a relative one from `folder`; names without a file as they are."""
     return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if names_file(name) else name
 
 
 def file_of(name: str) -> str:
-    """Return the file of a strategy that is named by its file."""
+    """Return the path part of a strategy that is named by its file: `my_lab.py` of `my_lab.py:Mine`."""
     return name.rpartition(":")[0]
 
 
 def load_file(name: str, names_in_use: Collection[str]) -> Strategy:
-    """Return the strategy `FILE.py:NAME`: a class that needs no arguments, or an instance. The file is run once a process.
+    """Load the user's strategy `FILE.py:NAME`: a class that needs no arguments, or an instance. The file is run once a process.
 
-    Raises UserError in one line: the file, and what is missing or wrong.
+    names_in_use: names of other strategies, which it must not have. Raises UserError in one line: the file, and what is missing or wrong.
     """
     file, attribute = file_of(name), name.rpartition(":")[2]
     module = modules.load(file)
@@ -57,7 +57,8 @@ def _is_strategy(value: object) -> bool:
 
 
 def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
-    """Return the strategy of an entry point. Raises UserError in one line: the entry point, and what is missing or wrong."""
+    """Load a strategy that an installed package offers as an entry point. Raises UserError in one line: the entry point, and what is
+    missing or wrong."""
     where = f"strategy '{entry.name}' ({entry.value})"
     try:
         loaded = entry.load()
@@ -70,7 +71,8 @@ def load_entry_point(entry: metadata.EntryPoint) -> Strategy:
 
 
 def require_complete(loaded: object, where: str) -> Strategy:
-    """Return an object that was loaded as a strategy, an instance of the class where it is one. Raises UserError naming what it lacks."""
+    """Check that an object loaded from a user's file or package is a strategy with all that one needs, and return it, an instance where a
+    class was loaded. where: what messages call it. Raises UserError naming what it lacks."""
     try:
         return _require_complete(loaded() if inspect.isclass(loaded) and not _missing_methods(loaded) else loaded, where)
     except UserError:

@@ -39,9 +39,11 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS
 
 
 def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
-    """Return a strategy by its name, or from a file, as `my_lab.py:Mine`.
+    """Return the strategy (planner) that an experiment or command names: this package's, an installed package's, or a file's, as
+    `my_lab.py:Mine`.
 
-    Raises UserError with the nearest valid name (of those in `near`, if any are given), and for a strategy that does not load.
+    near: names among which the nearest is suggested for an unknown one; default: all of them. Raises UserError for an unknown name, and for
+    a strategy that does not load.
     """
     if names_file(name):
         return load_file(name, STRATEGIES)
@@ -54,7 +56,8 @@ def strategy(name: str, near: Iterable[str] = ()) -> Strategy:
 
 
 def installed_strategies() -> Mapping[str, Strategy]:
-    """Return all strategies by name, this package's first; warn of those of other packages that do not load, and leave them out."""
+    """Return all strategies by name, this package's first, then those of installed packages; warn of those that do not load, and leave them
+    out."""
     planners = dict(STRATEGIES)
     for entry in metadata.entry_points(group=GROUP):
         try:
@@ -67,7 +70,8 @@ def installed_strategies() -> Mapping[str, Strategy]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return package and version of those of the named strategies that installed packages bring."""
+    """Return "strategy NAME" -> "PACKAGE VERSION" for those of the named strategies that come from other installed packages, for a run's
+    record of its software."""
     entries = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     installed = {name: entries[name] for name in names if name in entries and name not in STRATEGIES}
     return {
@@ -76,12 +80,13 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def of(family: str) -> dict[str, Strategy]:
-    """Return this package's strategies for one kind of dynamic graph, by name."""
+    """Return this package's strategies for one family of dynamic graphs ("snapshots", "signals" or "streams"), by name."""
     return {name: planner for name, planner in STRATEGIES.items() if planner.family == family}
 
 
 def executable(name: str) -> Strategy:
-    """Return the strategy of that name, to be executed. Raises UserError for an unknown name, and for one that can only be simulated."""
+    """Return the strategy of that name, for commands that execute it on ranks. Raises UserError for an unknown name, and for one that can
+    only be simulated."""
     planner = strategy(name)
     if not planner.executes:
         raise UserError(f"strategy '{planner.name}' is simulated only: leave it out, or use `chronoscale simulate`")

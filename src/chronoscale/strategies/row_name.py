@@ -10,5 +10,6 @@ ROW = re.compile(r"row (\d+) ([A-Z0-9_]+)")  # what the interpreter calls a row'
 
 
 def row_name(row: int, op: Op) -> str:
-    """Return the name of a row's range in a profiler's trace, as "row 12 H2D"."""
+    """Return the label of a schedule's row in a profiler's trace (PyTorch's record_function), as "row 12 H2D". row: its number in the
+    schedule."""
     return f"row {row} {op.name}"

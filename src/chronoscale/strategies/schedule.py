@@ -21,7 +21,7 @@ WORK = ("nodes", "edges", "rows", "width", "bytes", "flops", "kernels", "alloc",
 
 
 class Op(IntEnum):
-    """An operation of a row. Values are stored in files: append, never renumber."""
+    """Kind of operation that a row of a schedule performs. Values are stored in files: append, never renumber."""
 
     SAMPLE = 0
     GATHER = 1
@@ -52,7 +52,7 @@ class Op(IntEnum):
 
 
 class Lane(IntEnum):
-    """A FIFO of one rank: a CUDA stream or a host thread."""
+    """Queue of one rank in a schedule, a CUDA stream or a host thread: its operations run one after another."""
 
     HOST = 0
     H2D = 1
@@ -68,7 +68,8 @@ IDLE = (*COLLECTIVES, Op.OPTIMIZE, Op.D2H, Op.MEMORY_WRITE)  # what a rank witho
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """The plan of one epoch (or a part of it) by one strategy on `ranks` ranks; columns with one entry a row.
+    """Plan of one training epoch (or a part of it) by one strategy on `ranks` ranks, which is executed and simulated alike: a row is an
+    operation on a rank, columns have one entry a row.
 
     Rows of one (rank, lane) run in row order. `dep[dep_ptr[i]:dep_ptr[i+1]]` are the rows that row i waits for beyond that order; all are
     earlier rows, so row order is a topological order. `unit` is a snapshot group, a batch or a window; `step` a snapshot in it; -1 where
@@ -167,23 +168,24 @@ class Schedule:
 
     @property
     def gap(self) -> float:
-        """Distance of the plan from its lower bound, relative to the plan; NaN where either is unknown."""
+        """How far the plan may be from the best one, relative to its makespan: (planned - lower bound) / planned; NaN where either is
+        unknown."""
         return 1 - self.bound_ns / self.planned_ns if self.planned_ns and self.bound_ns else float("nan")
 
     @property
     def idle(self) -> int:
-        """The number of ranks that only synchronise and write what others compute, since there are more ranks than work."""
+        """The number of ranks without work of their own (more ranks than work): they only synchronise and write what others compute."""
         works = ~np.isin(self.op, IDLE)
         return self.ranks - len(np.unique(self.rank[works]))
 
     @property
     def iterations(self) -> int:
-        """The number of optimiser steps."""
+        """The number of optimiser steps in the schedule."""
         return int(self.iteration.max()) + 1 if len(self) else 0
 
     @property
     def hosted(self) -> Bool:
-        """Mask of the rows that the host of a GPU runs itself, in whatever lane, bool [rows].
+        """Mask of the rows that the host of a GPU runs itself, whatever lane they are in, bool [rows].
 
         These are fetches of a data engine, and exchanges between ranks of partitioned node memory, which lies in the host's memory.
         """
@@ -192,19 +194,20 @@ class Schedule:
         return hosted
 
     def tasks(self, op: Op) -> Ints:
-        """Return the row numbers of one operation, int64."""
+        """Return the numbers of the rows with one operation, int64, ascending."""
         return np.flatnonzero(self.op == op)
 
     def dependencies(self, task: int) -> Ints:
-        """Return the rows that row `task` waits for beyond the order of its lane, int64."""
+        """Return the numbers of the rows that row `task` waits for beyond the order of its lane, int64."""
         return self.dep[self.dep_ptr[task] : self.dep_ptr[task + 1]]
 
     def head(self, iterations: int) -> Schedule:
-        """Return the first `iterations` optimiser steps, on every rank."""
+        """Return the part of the schedule up to the given number of optimiser steps, on every rank."""
         return self.take(np.flatnonzero(self.iteration < iterations))
 
     def take(self, tasks: Ints) -> Schedule:
-        """Return the given rows (ascending) as a schedule. Raises ValueError when one of their dependencies is left out."""
+        """Return the part of the schedule with the given rows (int64 row numbers, ascending). Raises ValueError when a row depends on one
+        that is left out."""
         new = np.full(len(self), -1, np.int64)
         new[tasks] = np.arange(len(tasks))
         counts = np.diff(self.dep_ptr)
@@ -217,7 +220,8 @@ class Schedule:
         return replace(self, dep_ptr=ptr, dep=dep, **columns)
 
     def with_work(self, unit: Int32, **work: Ints) -> Schedule:
-        """Return the schedule's rows on other units with other work, all columns of `WORK`, without checking what stays.
+        """Return a schedule with the same rows, order and dependencies, but on other data: `unit` (int32 [rows], the batch, window or group
+        of each row) and all columns of `WORK` are replaced; what stays is not checked again.
 
         Raises ValueError for a column that does not fit, or is negative.
         """
@@ -229,12 +233,12 @@ class Schedule:
         return schedule
 
     def save(self, path: Path) -> None:
-        """Write the schedule as Parquet; dependencies are a list column."""
+        """Write the schedule as Parquet, one column each; dependencies are a list column."""
         columnar.save(path, self, COLUMNS, deps=pa.LargeListArray.from_arrays(pa.array(self.dep_ptr), pa.array(self.dep)))
 
     @classmethod
     def load(cls, path: Path) -> Schedule:
-        """Read a file that `save` wrote. Raises UserError when it is missing, truncated or not a schedule."""
+        """Read a Parquet file that `save` wrote. Raises UserError when it is missing, truncated or not a schedule."""
         with reading(path, "schedule"):
             values, written = columnar.load(path, cls, COLUMNS)
             deps = written["deps"].combine_chunks()

@@ -15,8 +15,8 @@ MOST = 30_000_000  # rows that are planned at once where a strategy bounds them:
 
 
 class Strategy(ABC):
-    """A planner: it turns a workload into the schedule of an epoch. Order, placement, forms and overlap are all in the rows that it
-    returns.
+    """Planner, the base class of every training strategy: it turns a workload into the schedule of one epoch, and runs nothing. Order,
+    placement on ranks, what is transferred and what overlaps are all in the rows of that schedule.
 
     name, title, source (paper and section), summary: class attributes, or fields where several strategies differ only in parameters.
     """
@@ -36,11 +36,12 @@ class Strategy(ABC):
 
     @abstractmethod
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch on `ranks` ranks. Raises UserError when the workload does not fit the strategy."""
+        """Plan one training epoch on `ranks` ranks. costs: durations, for planners that choose by them. Raises UserError when the workload
+        does not fit the strategy."""
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan a schedule of the same work quickly, for what a profile has to know of the plan: the plan itself, unless the strategy
-        `solves`.
+        """Plan a schedule with the same kinds of work quickly, from which a profile learns what to measure: the plan itself, unless the
+        strategy `solves` (searches for a good plan for as long as it may).
 
         Raises UserError as `plan`.
         """
@@ -48,23 +49,25 @@ class Strategy(ABC):
 
     @abstractmethod
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Estimate the number of rows of a plan before any is made, hardly ever too low. Raises UserError as `plan`."""
+        """Estimate how many rows a plan will have before it is made, hardly ever too low, so that plans too large for memory are refused.
+        Raises UserError as `plan`."""
 
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
-        """Plan the epoch as one stretch after another, of about `rows` rows and one iteration at least; for a strategy that
-        `plans_incrementally`.
+        """Plan the epoch piece by piece, so that long schedules need not be held at once: yield consecutive parts of about `rows` rows,
+        each of one iteration at least; for a strategy that `plans_incrementally`.
 
         Raises UserError as `plan`, ValueError for another strategy.
         """
         raise ValueError(f"strategy '{self.name}' plans all of an epoch at once")
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why the strategy cannot train with these hyper-parameters: what it does, and the key that stands against it; '' where it
-        can."""
+        """Return why the strategy cannot train with these hyper-parameters (what it does, and the key that stands against it), for a
+        message to the user; '' where it can."""
         return ""
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan what happens once before the first epoch, a schedule of kind "preparation"; for a strategy that `prepares`.
+        """Plan what happens once before the first epoch, such as copying the data set to devices, as a schedule of kind "preparation"; for
+        a strategy that `prepares`.
 
         Raises UserError as `plan`, ValueError for another strategy.
         """

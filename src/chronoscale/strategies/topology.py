@@ -28,14 +28,16 @@ class _Keys(BaseModel):
 
 
 class Host(_Keys):
-    """The memory of a machine's processors; devices are spread evenly over the sockets, in order."""
+    """Host memory of a machine in the file of a cluster that schedules are planned for (`topology`); devices are spread evenly over the
+    sockets, in order."""
 
     memory_bandwidth: Bandwidth  # of one socket, reading and writing together
     sockets: int = Field(1, ge=1)
 
 
 class Switches(_Keys):
-    """The PCIe switches of a machine, with `gpus` and `nics` on each, in order."""
+    """PCIe switches of a machine in the file of a cluster that schedules are planned for (`topology`), with `gpus` and `nics` on each, in
+    order."""
 
     count: int = Field(ge=1)
     gpus: int = Field(ge=1)
@@ -44,7 +46,8 @@ class Switches(_Keys):
 
 
 class LeafSpine(_Keys):
-    """A network of leaf switches with `nodes_per_leaf` machines each, all joined by a spine.
+    """Network between machines in the file of a cluster that schedules are planned for (`topology`): leaf switches with `nodes_per_leaf`
+    machines each, all joined by a spine.
 
     oversubscription: what a leaf's machines can send together over what goes up to the spine.
     """
@@ -54,7 +57,8 @@ class LeafSpine(_Keys):
 
 
 class Dragonfly(_Keys):
-    """A network of routers with `nodes_per_router` machines each, in groups; every two routers of a group are joined, and every two groups.
+    """Network between machines in the file of a cluster that schedules are planned for (`topology`): routers with `nodes_per_router`
+    machines each, in groups; every two routers of a group are joined, and every two groups.
 
     The link between groups a and b lies at router b mod `routers_per_group` of a, and the other way round. Routes are shortest ones (Kim,
     Dally, Scott, Abts; ISCA 2008: minimal routing).
@@ -67,14 +71,16 @@ class Dragonfly(_Keys):
 
 
 class Cable(_Keys):
-    """A link between two ends; "node 3" is a machine, any other name a switch."""
+    """Single link of the network of a cluster that schedules are planned for, drawn by hand in its file (`topology`); an end "node 3" is a
+    machine, any other name a switch."""
 
     ends: Annotated[tuple[str, str], Field(strict=False)]
     bandwidth: Bandwidth
 
 
 class Fabric(_Keys):
-    """The network between machines, in one of three forms."""
+    """Network between machines in the file of a cluster that schedules are planned for (`topology`), in exactly one of three forms: leaf
+    and spine, dragonfly, or single cables."""
 
     leaf_spine: LeafSpine | None = None
     dragonfly: Dragonfly | None = None
@@ -89,7 +95,7 @@ class Fabric(_Keys):
 
 
 class Topology(_Keys):
-    """The links of a cluster beyond the bandwidths of its file.
+    """Links of a cluster that schedules are planned for and simulated on, beyond its two bandwidths: the `topology` of its file.
 
     peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe. nics: of a
     machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a network card

@@ -16,7 +16,8 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 
 
 class Source(IntEnum):
-    """The origin of a duration; every duration of a trace has one."""
+    """Origin of a duration: a clock, a fitted curve, a datasheet, a paper, or a curve beyond its measurements; every duration of a trace
+    has one."""
 
     MEASURED = 0
     FITTED = 1
@@ -27,8 +28,8 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The times of an executed or simulated epoch: one entry a row that ran, in row order. `task` joins it with its schedule; times are ns
-    from a common zero.
+    """Times of one epoch's operations, executed or simulated: when each row of a schedule started and ended, in row order. `task` is the
+    row's number in its schedule; times are ns from a common zero.
 
     A collective starts, for every rank, when its last rank arrives: waiting is not part of its duration.
     """
@@ -56,7 +57,8 @@ class Trace:
 
     @classmethod
     def of(cls, schedule: Schedule, start_ns: Ints, end_ns: Ints, source: UInt8, device: str) -> Trace:
-        """Return a trace of every row of `schedule`; start and end int64 [rows] ns, source uint8 [rows]."""
+        """Return a trace of every row of `schedule`, from its times; start and end int64 [rows] ns, source uint8 [rows] (where durations
+        come from). device: what ran it, in words."""
         task = np.arange(len(schedule))
         return cls(
             schedule.name, schedule.ranks, device, task, schedule.rank, schedule.lane, schedule.op, start_ns, end_ns, schedule.bytes, source
@@ -67,22 +69,22 @@ class Trace:
 
     @property
     def duration_ns(self) -> Ints:
-        """The duration of each entry, int64 [entries] ns."""
+        """The duration of each row that ran, int64 [entries] ns."""
         return self.end_ns - self.start_ns
 
     @property
     def span_ns(self) -> int:
-        """The time of the epoch: first start to last end, ns."""
+        """How long the epoch took: first start to last end, ns; 0 for an empty trace."""
         return int(self.end_ns.max() - self.start_ns.min()) if len(self) else 0
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The origins of the durations in this trace, in words."""
+        """Where the durations in this trace come from, in words: "measured", "fitted" ..."""
         return tuple(Source(value).name.lower() for value in np.unique(self.source))
 
     def fold(self, stands: Ints) -> Trace:
-        """Return the trace with each set of rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first start to the
-        last end.
+        """Return the trace with each set of a schedule's rows that ran as one CUDA graph folded into one entry, `Op.GRAPH`, from the first
+        start to the last end.
 
         stands: int64 [entries], for each entry the number of the row that stands for its graph and whose place the folded entry takes; -1
         for a row by itself.
@@ -100,21 +102,22 @@ class Trace:
         return replace(self, **columns).take(np.flatnonzero((stands < 0) | (stands == self.task)))
 
     def take(self, rows: Ints) -> Trace:
-        """Return the entries at the given places."""
+        """Return the entries at the given positions of the trace."""
         return replace(self, **{name: getattr(self, name)[rows] for name in TRACE_COLUMNS})
 
     def save(self, path: Path) -> None:
-        """Write the trace as Parquet, with the run's identity in its metadata."""
+        """Write the trace as Parquet, one column each; strategy, ranks and device are the file's metadata."""
         columnar.save(path, self, TRACE_COLUMNS)
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        """Read a file that `save` wrote. Raises UserError when it is missing, truncated or not a trace."""
+        """Read a Parquet file that `save` wrote. Raises UserError when it is missing, truncated or not a trace."""
         with reading(path, "trace"):
             return cls(**columnar.load(path, cls, TRACE_COLUMNS)[0])
 
     def chrome(self, schedule: Schedule) -> str:
-        """Return the trace as Chrome trace-event JSON: a process a rank, a thread a lane; opens in Perfetto and chrome://tracing."""
+        """Return the trace of `schedule` as Chrome trace-event JSON: a process for each rank, a thread for each lane; opens in Perfetto and
+        chrome://tracing."""
         events: list[dict[str, object]] = []
         lanes = np.unique(np.stack([self.rank, self.lane.astype(np.int32)]), axis=1).T
         for rank in np.unique(self.rank):

@@ -28,7 +28,8 @@ AnyStatistics = TypeVar("AnyStatistics", bound="Statistics")
 
 
 class Statistics(Protocol):
-    """The counts of a dataset that planning needs; `family` names its kind of dynamic graph, the same name in every room."""
+    """Counts of a dataset that planners need in its place; `family` names its kind of dynamic graph: "snapshots", "signals" or
+    "streams"."""
 
     @property
     def family(self) -> str: ...
@@ -36,7 +37,8 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """A vertex partition's counts, int64 [units, parts]. `origin`: the partitioner, or that it is an estimate."""
+    """Counts of a vertex partition of every snapshot over ranks, for planners, int64 [snapshots, parts] each. `origin`: the partitioner, or
+    that the counts are an estimate."""
 
     rows: Ints
     edges: Ints  # that end in the part
@@ -49,13 +51,14 @@ class Partition:
 
     @property
     def parts(self) -> int:
-        """The number of parts."""
+        """The number of parts, one a rank."""
         return int(self.rows.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The sizes of a model. `parameters` is the number of trained fp32 values."""
+    """Sizes of a model, as planners, cost counts and reports read them; it holds no weights. `parameters` is the number of trained fp32
+    values."""
 
     name: str
     spatial: str  # gcn, gat, diffusion, attention, none
@@ -82,44 +85,46 @@ class ModelShape:
 
     @property
     def gates(self) -> int:
-        """The number of gate matrices of the recurrent cell."""
+        """The number of gate matrices of the recurrent cell: 4 of an LSTM, 3 of a GRU, 0 without one."""
         return GATES.get(self.temporal, 0)
 
     @property
     def states(self) -> int:
-        """The number of tensors of a recurrent state: h, and an LSTM's c."""
+        """The number of tensors in a recurrent state, for counts of memory: h, and an LSTM's c."""
         return 2 if self.temporal == "lstm" else 1
 
     @property
     def stepped(self) -> int:
-        """The values that a recurrent step saves for each one of its input; stacked cells save their states once more, side by side."""
+        """The activations that a recurrent step saves for the backward pass, as a multiple of its width: gates and states of each of
+        `depth` cells; stacked cells save their states once more, side by side."""
         return self.depth * (self.gates + 2 + self.states * (self.depth > 1))
 
     @property
     def recurrences(self) -> int:
-        """The number of layers with a recurrence, which are the last ones."""
+        """The number of layers with a recurrence (a temporal cell); these are the last ones."""
         return 1 if self.recurs_last else self.layers
 
     def recurs(self, layer: int) -> bool:
-        """Return whether `layer` (0-based) has a recurrence; one without hands its transformed representations on."""
+        """Return whether `layer` (0-based) has a recurrence (a temporal cell); a layer without hands its transformed representations on."""
         return layer >= self.layers - self.recurrences
 
     @property
     def predicts_each(self) -> bool:
-        """Whether every snapshot of a group has a prediction and a loss, as in EvolveGCN; else only the last hidden state has."""
+        """Whether every snapshot of a training sample has a prediction and a loss, as in EvolveGCN; else only the last hidden state has."""
         return self.evolves_weights
 
     def width(self, layer: int) -> int:
-        """Return the width of the input features of `layer` (0-based)."""
+        """Return how many values a vertex has in the input of `layer` (0-based): the dataset's features, or the hidden width."""
         return self.inputs if layer == 0 else self.hidden
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model by name and the widths that an experiment asks for; a model reads those that it has.
+    """Model as an experiment asks for it: its name, and widths, of which a model reads those that it has.
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the encoding
-    of elapsed times; mails: the size of a node's mailbox; dropout: of attention; clock: the scale of elapsed times, linear, log or both.
+    of elapsed times; mails: how many messages a graph node's mailbox holds (APAN); dropout: of attention; clock: the scale of elapsed
+    times, linear, log or both.
     """
 
     name: str
@@ -136,7 +141,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class SharingHyper:
-    """Hyper-parameters of training an event stream on several ranks that spread its node memory (MemShare).
+    """Hyper-parameters of training an event stream on several ranks that spread its node memory (MemShare), as planners read them.
 
     policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies without
     shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
@@ -167,7 +172,8 @@ class SharingHyper:
 
 @dataclass(frozen=True, slots=True)
 class EventHyper:
-    """Hyper-parameters of training on events: how they are split and evaluated, and how neighbours are sampled.
+    """Hyper-parameters of training on an event stream, as planners read them: how it is split and evaluated, and how neighbours are
+    sampled.
 
     policy, windows, duration: as in `batching.streams.sampling.neighbourhood.Sampling`. patience: epochs without a better score after which
     training ends; 0: never. every: run only every so many iterations, for probes that have to see an epoch's beginning and its end.
@@ -196,8 +202,8 @@ class EventHyper:
 
 @dataclass(frozen=True, slots=True)
 class Recency:
-    """Hyper-parameters of sliding windows of snapshots (FlareDTDG §3.2): what windows keep of older snapshots, and the number of vertex
-    chunks of all ranks."""
+    """Hyper-parameters of sliding windows of snapshots, as FlareDTDG's planner reads them (§3.2): what windows keep of older snapshots
+    (`decay`), and into how many vertex chunks, of all ranks together, the graph is cut (`chunks`)."""
 
     decay: Decay = field(default_factory=Decay)
     chunks: int = 64
@@ -208,28 +214,35 @@ class Recency:
 
     @property
     def full(self) -> int:
-        """Number of newest snapshots that are whole."""
+        """The number of newest snapshots in a window that are kept whole."""
         return self.decay.full
 
 
 class Chunking(Protocol):
-    """Vertices cut into chunks, whose sizes are counted or estimated; `origin` says which."""
+    """Counts of vertices cut into chunks (sets of vertices that stay together), for FlareDTDG's and DynaGraph's planners; `origin` says
+    whether they were counted or estimated."""
 
     @property
     def origin(self) -> str: ...
 
     def count_blocks(self, epoch: EpochDraws, decay: Decay, ranks: int) -> BlockCounts:
-        """Count the rows and edges that ranks have of every snapshot in an epoch. Raises UserError for fewer chunks than ranks."""
+        """Count the rows and edges that each rank has of every snapshot of an epoch's windows, at every age, where older snapshots lose
+        chunks.
+
+        epoch: the epoch's random choices. decay: which share of the chunks a snapshot of each age keeps. Raises UserError for fewer chunks
+        than ranks.
+        """
         ...
 
     def count_samples(self, sampling: NeighbourSampling, ranks: int) -> SampleCounts:
-        """Count the rows and edges that ranks have of every snapshot's sample in an epoch, with vertices assigned to ranks at random."""
+        """Count the rows and edges that each rank has of every snapshot's sampled neighbours in an epoch, with vertices assigned to ranks
+        at random."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hyper:
-    """The hyper-parameters of training that planning depends on; a family of datasets reads its own."""
+    """Hyper-parameters of training that plans depend on, from the experiment file; each family of dynamic graphs reads its own."""
 
     group_size: int = 4  # snapshots a group (REAL §7.1)
     stride: int = 1  # snapshots between starts of consecutive groups
@@ -264,7 +277,8 @@ class Hyper:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """Statistics of a dataset, a model's shape and hyper-parameters, which a strategy plans from."""
+    """What a strategy plans from: a dataset's statistics, a model's sizes and hyper-parameters; partition, chunking: counts of how vertices
+    are cut over ranks, for the strategies that need them."""
 
     name: str
     stats: Statistics
@@ -275,42 +289,46 @@ class Workload:
 
     @property
     def family(self) -> str:
-        """The kind of dynamic graph, by its name."""
+        """The kind of dynamic graph: "snapshots", "signals" or "streams"."""
         return self.stats.family
 
     def of(self, kind: type[AnyStatistics]) -> AnyStatistics:
-        """Return the statistics, which must be of the given kind. Raises UserError for another."""
+        """Return the dataset's statistics for a planner of one family of dynamic graphs. kind: the class of its statistics. Raises
+        UserError for a dataset of another family."""
         if not isinstance(self.stats, kind):
             raise UserError(f"'{self.name}' is of the family {self.family}, this strategy plans for {kind.family}")
         return self.stats
 
     @property
     def snapshots(self) -> SnapshotStatistics:
-        """The statistics of a sequence of snapshots. Raises UserError for another family."""
+        """The statistics of a sequence of snapshots, for planners of that family. Raises UserError for a dataset of another family."""
         return self.of(SnapshotStatistics)
 
     @property
     def signal(self) -> SignalStatistics:
-        """The statistics of a signal. Raises UserError for another family."""
+        """The statistics of a signal (sensor readings on a static graph), for planners of that family. Raises UserError for another
+        family."""
         return self.of(SignalStatistics)
 
     @property
     def events(self) -> StreamStatistics:
-        """The statistics of an event stream. Raises UserError for another family."""
+        """The statistics of an event stream, for planners of that family. Raises UserError for another family."""
         return self.of(StreamStatistics)
 
     @property
     def windows(self) -> Windows:
-        """The windows of a signal. Raises UserError for another family or a series that is too short."""
+        """The training, validation and test windows of a signal. Raises UserError for another family, or a series that is too short for
+        one."""
         return Windows(self.signal.steps, self.hyper.window, self.hyper.horizon)
 
     @property
     def steps(self) -> int:
-        """The number of snapshots that a window may end with: those that are trained on and have one to predict."""
+        """How many snapshots a sliding window may end with: those that are trained on and have a later one to predict."""
         return max(len(self.hyper.held.split(len(self.snapshots.edges)).training) - self.hyper.horizon, 0)
 
     def within(self, decay: Decay) -> int:
-        """Return `steps`. Raises UserError where they are fewer than a window of this decay has."""
+        """Return how many snapshots a sliding window may end with (`steps`). decay: the window's length, and what it keeps of old
+        snapshots. Raises UserError where there are fewer snapshots than such a window has."""
         if decay.window > self.steps:
             keys = f"training.full + training.decayed: a window of {decay.full} + {decay.decayed} snapshots"
             raise UserError(f"{keys}, and '{self.name}' has {self.steps} to train on")
@@ -318,7 +336,8 @@ class Workload:
 
     @property
     def groups(self) -> int:
-        """The number of snapshot groups: windows of `group_size` with `horizon` snapshots after them to predict, all of them in training.
+        """The number of snapshot groups, REAL's training samples: windows of `group_size` snapshots with `horizon` more to predict, all in
+        training.
 
         Raises UserError when what is trained on is too short for one, and where a share of it that is held out comes to none.
         """
@@ -333,5 +352,6 @@ class Workload:
         return (trained - needed) // hyper.stride + 1
 
     def group_start(self, unit: Ints | int) -> Ints:
-        """Return the first snapshot of each group, int64."""
+        """Return the number of the first snapshot of each group, int64. unit: numbers of groups (consecutive ones start `stride` snapshots
+        apart)."""
         return np.asarray(unit, np.int64) * self.hyper.stride

@@ -15,11 +15,11 @@ from chronoscale.strategies.trace import Source
 
 @dataclass(frozen=True, slots=True)
 class CalibratedCosts:
-    """Costs fitted to what a training run has measured so far; what it has not measured costs `rough` times `factor`, marked as
-    extrapolated.
+    """Cost model for planning the next epochs of a running training: curves fitted to the epochs measured so far; operations that these did
+    not contain cost the estimate of `rough` (another cost model, such as a datasheet's) times `factor`, and are marked as extrapolated.
 
-    A run's own epochs never show every form that a planner weighs (a full graph where a difference map was sent): those need a guess on the
-    same scale.
+    A planner weighs alternatives (to send a snapshot in full, or as its difference from the last one), of which a run's own epochs show
+    only the chosen one: the others need an estimate on the same scale. `factor`: measured over rough time, from `scale_factor`.
     """
 
     fitted: FittedCosts
@@ -32,11 +32,11 @@ class CalibratedCosts:
 
     @property
     def launch_ns(self) -> int:
-        """The launch time of the fitted curves: what a run's epochs have measured includes launching."""
+        """How long launching one kernel takes a rank's host, ns, as the fitted curves have it; 0 on a CPU."""
         return self.fitted.launch_ns
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of memory bandwidth and SMs that `rough` estimates."""
+        """Return the shares of the device's memory bandwidth and of its SMs that rows occupy, both as `rough` estimates them."""
         return self.rough.occupies(schedule, rows, ns)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
@@ -51,9 +51,10 @@ class CalibratedCosts:
 
 
 def scale_factor(seen: Sequence[tuple[Schedule, Ints | Floats]], rough: CostModel) -> float:
-    """Return measured over predicted time: the median over operations of the ratio of sums.
+    """Return by what factor a cost model's durations have to be multiplied to be on the scale of measured epochs, for `CalibratedCosts`.
 
-    seen: schedules, and the measured ns of their rows, [tasks] each.
+    seen: executed schedules, each with the measured duration of every row, ns [rows]. For each schedule and operation the ratio of summed
+    measured to summed predicted time; their median, 1.0 without any. Collectives are left out.
     """
     ratios = []
     for schedule, ns in seen:

@@ -15,10 +15,10 @@ DESCRIBED = (*RANGED, "kernels")  # what curves read: how many operations a row 
 
 
 class Curve(NamedTuple):
-    """Key of the rows that share one cost curve: an operation and an input width.
+    """Key of a fitted cost curve: all schedule rows (operations on a rank) with this operation and input width are timed by one curve.
 
-    lane: set for an operation whose cost depends on where it runs (`PLACED`), '' for others. variant: the implementation, as in
-    `Schedule.variant`.
+    op: the name of an `Op`. lane: the queue ("HOST", "H2D" ...) of an operation whose cost depends on where it runs (`PLACED`), '' for
+    others. variant: the implementation where an operation has several, 0 for the usual one.
     """
 
     op: str
@@ -32,7 +32,8 @@ class Curve(NamedTuple):
 
 
 def curves(schedule: Schedule, rows: Ints) -> Iterator[tuple[Curve, Ints]]:
-    """Yield every curve among the given rows, with the places in `rows` that it covers, int64, ascending."""
+    """Group rows of a schedule by the cost curve that times them: yield each curve with the positions within `rows` (row numbers, int64)
+    that it covers, int64, ascending. Cost models predict, and profiles sample, curve by curve."""
     if not len(rows):
         return
     op = schedule.op[rows].astype(np.int64)

@@ -59,10 +59,10 @@ Values = Mapping[str, ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Counts of kernels, and of bytes that they move, for the rows of one workload's schedules.
+    """Counts of the GPU kernels that a schedule's rows launch, and of the bytes that these read and write, for planners of one model.
 
-    laws: of kernels; moves: of bytes; both by operation, or by a planner's own name for a part of one. sizes: the variables that are the
-    same for every row.
+    laws: the formula of a count (a polynomial in sizes, {"1": 41, "upper*top": 11}) for each operation, or a planner's own name for a part
+    of one; counted in real runs. moves: such formulas for bytes. sizes: the formulas' variables that are the same for every row.
     """
 
     laws: Laws
@@ -71,16 +71,18 @@ class Kernels:
 
     @classmethod
     def of_model(cls, kind: str, model: str, sizes: Mapping[str, int]) -> Kernels:
-        """Return the counts for schedules of one kind and a model, by the key that tells models apart. Raises UserError for a model that
-        was not counted."""
+        """Return the counts for schedules of one `kind` (as `Schedule.kind`: "groups", "events" ...) that train `model`, read from the
+        package's tables. sizes: the formulas' variables that all rows share, such as "steps". Raises UserError for a model that was not
+        counted."""
         laws_by_model = read_laws()[kind]
         if model not in laws_by_model:
             raise UserError(f"kernels of '{model}' ({kind}) were not counted (tools/count_kernels.py); known: {', '.join(laws_by_model)}")
         return cls(laws_by_model[model], {"above": 0, **sizes}, read_laws("moved")[kind][model])
 
     def rows(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Return the kernels of a block with these columns of a schedule, int64; 0 in the host's lane. Raises KeyError for an operation
-        that was not counted."""
+        """Return how many kernels each row of a block launches, int64 [rows], or [1] for all alike: 0 in the host's lane, 1 for copies and
+        collectives that have no formula. columns: the block's columns of the schedule. Raises KeyError for an operation that was not
+        counted."""
         if lane is Lane.HOST:
             return np.zeros(1, np.int64)
         if op in MOVES and op.name not in self.laws:
@@ -99,19 +101,20 @@ class Kernels:
         }
 
     def count(self, name: str, **values: ArrayLike) -> Ints:
-        """Return the number of kernels by the law `name`, int64; `values` of its variables differ from row to row and broadcast. Raises
-        KeyError for a law that was not counted."""
+        """Return the number of kernels by the formula called `name` (an operation, or a planner's part of one), int64; `values` of its
+        variables differ from row to row and broadcast. Raises KeyError for a formula that does not exist."""
         return self._evaluate(self.laws[name] if self.laws else {"1": 1}, values)
 
     def moved(self, op: Op, lane: Lane, columns: Values) -> Ints:
-        """Return the bytes that a block with these columns moves where its planner does not say; 0 in the host's lane."""
+        """Return the bytes of device memory that each row of a block reads and writes, int64, for planners that do not say so themselves; 0
+        in the host's lane and for copies and collectives. columns: the block's columns of the schedule."""
         if lane is Lane.HOST or op in MOVES or not self.moves:
             return np.zeros(1, np.int64)
         return self.bytes(op.name, **self._variables(columns), **{name: columns.get(name, 0) for name in DESCRIPTORS})
 
     def bytes(self, name: str, **values: ArrayLike) -> Ints:
-        """Return the bytes that a row reads and writes in device memory by the law `name`, int64; 0 where nothing was counted. Raises
-        KeyError for a law that was not counted."""
+        """Return the bytes of device memory that rows read and write by the formula called `name`, int64; 0 where nothing was counted.
+        `values` of its variables differ from row to row and broadcast. Raises KeyError for a formula that does not exist."""
         return self._evaluate(self.moves[name], values) if self.moves else np.zeros(1, np.int64)
 
     def _evaluate(self, terms: Law, values: Values) -> Ints:
@@ -127,7 +130,8 @@ SINGLE = Kernels({}, {"steps": 0, "above": 0})  # one kernel a row
 
 @cache
 def read_laws(name: str = "kernels") -> Mapping[str, Mapping[str, Laws]]:
-    """Read all laws of "kernels", or of bytes "moved": by kind of schedule, by model, by operation."""
+    """Read the package's formulas for planners: of launched kernels (`name` "kernels"), or of the bytes that these move ("moved"). Keys:
+    kind of schedule, then model, then operation."""
     text = resources.files("chronoscale.strategies.costing").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     laws: Mapping[str, Mapping[str, Laws]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return laws

@@ -21,7 +21,7 @@ class _Constants(BaseModel):
 
 
 class Latencies(_Constants):
-    """Latencies by protocol, seconds."""
+    """Latencies by NCCL protocol (LL, LL128, Simple), seconds; part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Seconds
     ll128: Seconds
@@ -29,14 +29,16 @@ class Latencies(_Constants):
 
 
 class AlgorithmLatencies(_Constants):
-    """Latencies by algorithm and protocol, seconds."""
+    """Latencies by NCCL algorithm (ring, tree) and protocol, seconds; part of `nccl` in the file of a cluster that schedules are planned
+    for."""
 
     ring: Latencies
     tree: Latencies
 
 
 class HopLatencies(_Constants):
-    """Latencies of one hop by the kind of link that it crosses, seconds."""
+    """Latencies of one hop of a collective by the kind of link that it crosses, seconds; part of `nccl` in the file of a cluster that
+    schedules are planned for."""
 
     nvlink: AlgorithmLatencies
     pcie: AlgorithmLatencies
@@ -44,7 +46,7 @@ class HopLatencies(_Constants):
 
 
 class ProtocolShares(_Constants):
-    """Shares (0 to 1) by protocol."""
+    """Shares (0 to 1) by NCCL protocol (LL, LL128, Simple); part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Share
     ll128: Share
@@ -52,8 +54,11 @@ class ProtocolShares(_Constants):
 
 
 class Speeds(_Constants):
-    """The share of the links' bandwidth that an algorithm reaches, by protocol; `gather_ll`: LL all-gathers, `node_`: inside one
-    machine."""
+    """Shares (0 to 1) of the links' bandwidth that NCCL's algorithms reach, by protocol; part of `nccl` in the file of a cluster that
+    schedules are planned for.
+
+    ring_node_gather_ll: a ring's all-gather with LL inside one machine; tree_node_ll128: a tree with LL128 inside one machine.
+    """
 
     ring: ProtocolShares
     tree: ProtocolShares
@@ -62,7 +67,8 @@ class Speeds(_Constants):
 
 
 class LLBandwidths(_Constants):
-    """The most that protocol LL moves, bytes/s of all channels together, by the number of machines that take part."""
+    """Upper bounds of what NCCL's protocol LL moves, bytes/s of all channels together, by the number of machines that take part; part of
+    `nccl` in the file of a cluster that schedules are planned for."""
 
     one_node: float = Field(ge=1e6)
     two_nodes: float = Field(ge=1e6)
@@ -70,7 +76,8 @@ class LLBandwidths(_Constants):
 
 
 class TreeSpeeds(_Constants):
-    """The share of their bandwidth that trees reach by size: for 64 bytes, 128, 256 ... of each protocol; the last for all larger ones."""
+    """Shares of their bandwidth that NCCL's trees reach, by protocol and message size: entry i is for 64 * 2^i bytes, the last one for all
+    larger ones; part of `nccl` in the file of a cluster that schedules are planned for."""
 
     ll: Shares
     ll128: Shares
@@ -78,7 +85,8 @@ class TreeSpeeds(_Constants):
 
 
 class NCCLConstants(_Constants):
-    """The constants of NCCL's tuning model; a cluster file's `nccl` replaces some of the defaults in `simulator/network/nccl.yaml`."""
+    """Constants by which NCCL chooses an algorithm and predicts a collective's time (its tuning model), for simulated clusters: those that
+    a cluster file's `nccl` states replace the defaults in `simulator/network/nccl.yaml`."""
 
     base_latency_s: AlgorithmLatencies
     hop_latency_s: HopLatencies

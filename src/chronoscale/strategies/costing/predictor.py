@@ -20,9 +20,8 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class HeldOutError:
-    """Error of predictions for one kind of task on `tasks` held-out tasks: |predicted - measured| / measured, its median and 90th
-    percentile (`most`).
-    """
+    """Error of a learned cost predictor on one kind of task, as profiles report it: |predicted - measured| / measured on `tasks` tasks that
+    it was not trained on, the median and the 90th percentile (`most`). kind: operation and lane, as "ALLTOALL@COMM"."""
 
     kind: str
     median: float
@@ -32,7 +31,7 @@ class HeldOutError:
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """Layer of a perceptron: weights [inputs][outputs] and one bias an output."""
+    """Linear layer of the perceptron that predicts durations: weights [inputs][outputs] and one bias for each output."""
 
     weights: tuple[Row, ...]
     biases: Row
@@ -40,11 +39,13 @@ class DenseLayer:
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """A multi-layer perceptron that predicts log ns, with tanh between `layers`; the output has mean `centre` and deviation `scale`.
+    """Learned cost model of FlareDTDG (§3.4): a multi-layer perceptron with tanh between `layers` that predicts log ns of a schedule's
+    rows.
 
-    Inputs: a one-hot of `kinds` (an operation and its lane, "ALLTOALL@COMM"); `SIZES` and the number of ranks as log(1 + value), less
-    `means`, divided by `deviations`; and `FLAGS`. Kinds that were not learned from are refused; sizes beyond those that were are
-    extrapolated. Raises UserError for layers that do not fit together.
+    Inputs: a one-hot of `kinds` (an operation and its lane, "ALLTOALL@COMM"); the descriptors `SIZES` and the number of ranks as log(1 +
+    value), less `means`, divided by `deviations`; and `FLAGS`. The network's output times `scale` plus `centre` is log ns. Kinds that were
+    not learned from are refused; sizes beyond those that were are extrapolated. held_out: its errors. Raises UserError for layers that do
+    not fit together.
     """
 
     kinds: tuple[str, ...]
@@ -67,8 +68,11 @@ class Predictor:
             raise UserError(f"predictor: its last layer has 1 number, the time, got {wide}")
 
     def ns(self, columns: Mapping[str, ArrayLike], kinds: Names) -> Floats:
-        """Predict durations of tasks, float64 [n] ns, from `columns` (those of `SIZES`, `FLAGS` and "ranks", [n] each) and the kind of each
-        task. Raises UserError for an unknown kind."""
+        """Predict durations of n tasks from a table of their sizes, float64 [n] ns; for rows of a schedule there is `predict`.
+
+        columns: those of `SIZES` and `FLAGS`, and "ranks", [n] each. kinds: operation and lane of each task, as "H2D@H2D". Raises UserError
+        for a kind that was not learned from.
+        """
         if unknown := sorted(set(np.unique(kinds).tolist()) - set(self.kinds)):
             known = ", ".join(self.kinds)
             raise UserError(f"predictor: {', '.join(unknown)} was not profiled, {known} were; profile this experiment first")
@@ -81,24 +85,26 @@ class Predictor:
 
     @property
     def communicates(self) -> bool:
-        """Whether the durations of communication were learned."""
+        """Whether this cost model also predicts collectives, which are otherwise timed by a model of the network."""
         return any(kind.endswith(Lane.COMM.name) for kind in self.kinds)
 
     def predict(self, schedule: Schedule, rows: Ints) -> Ints:
-        """Predict durations of rows of a schedule, int64 [len(rows)] ns. Raises UserError for a kind that was not learned."""
+        """Predict durations of rows of a schedule, int64 [len(rows)] ns; rows: row numbers. Raises UserError for a kind (operation and
+        lane) that was not learned from."""
         columns = {name: getattr(schedule, name)[rows] for name in SIZES} | {name: of[rows] for name, of in row_flags(schedule).items()}
         columns["ranks"] = np.full(len(rows), schedule.ranks)
         return np.rint(self.ns(columns, row_kinds(schedule)[rows])).astype(np.int64)
 
 
 def row_kinds(schedule: Schedule) -> Names:
-    """Return the kind of each row, text [rows]: its operation and its lane, as "ALLTOALL@COMM"."""
+    """Return the kind of each row of a schedule as a `Predictor` knows it, text [rows]: its operation and its lane, as "ALLTOALL@COMM"."""
     pairs, index = np.unique(np.stack([schedule.op, schedule.lane], axis=1), axis=0, return_inverse=True)
     return np.array([f"{Op(op).name}@{Lane(lane).name}" for op, lane in pairs.tolist()], np.str_)[index.ravel()]
 
 
 def row_flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
-    """Return the `FLAGS` of all rows, bool [rows] each.
+    """Return the yes/no inputs (`FLAGS`) of a learned cost predictor for all rows of a schedule of sliding windows (FlareDTDG), bool [rows]
+    each.
 
     upper: above the first layer; oldest, newest: of a window's first, last snapshot; begins: of a window whose snapshots have all just
     arrived; anew: of a schedule in which older snapshots are rebuilt in every window.
@@ -114,17 +120,21 @@ def row_flags(schedule: Schedule) -> dict[str, NDArray[np.bool_]]:
 
 
 def log_sizes(columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return log(1 + value) of `SIZES` and the number of ranks, float64 [n, 8]."""
+    """Return the size inputs of a learned cost predictor, float64 [n, 8]: log(1 + value) of each column of `SIZES`, then of "ranks"."""
     return np.stack([np.log1p(np.asarray(columns[name], np.float64)) for name in (*SIZES, "ranks")], axis=1)
 
 
 def standardise(numbers: Floats, means: Row, deviations: Row) -> Floats:
-    """Subtract the means and divide by the deviations; a column that never differed becomes 0, since it says nothing of where it does."""
+    """Return a cost predictor's size inputs ([n, sizes]) less their training means, divided by their training deviations.
+
+    A column that never differed in training (deviation 0) becomes 0, since the predictor cannot know what it does.
+    """
     by = np.asarray(deviations)
     return np.asarray((numbers - np.asarray(means)) / np.where(by > 0, by, 1.0) * (by > 0))
 
 
 def network_inputs(numbers: Floats, columns: Mapping[str, ArrayLike], kinds: Names, known: tuple[str, ...]) -> Floats:
-    """Return the inputs of the first layer, float64 [n, inputs]: one-hot kinds, standardised numbers, flags."""
+    """Return the inputs of a cost predictor's first layer, float64 [n, inputs]: one-hot kinds (their order is that of `known`), `numbers`
+    (standardised sizes, [n, sizes]), then `FLAGS` from `columns` ([n] each). kinds: text [n], as of `row_kinds`."""
     one_hot = (kinds[:, None] == np.array(known, np.str_)).astype(np.float64)
     return np.concatenate([one_hot, numbers, *(np.asarray(columns[name], np.float64)[:, None] for name in FLAGS)], axis=1)

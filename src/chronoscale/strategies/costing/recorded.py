@@ -15,7 +15,8 @@ from chronoscale.strategies.trace import Source, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """A schedule, a trace of all its rows, and for each row the one before it in its FIFO (-1: none), int64 [tasks]."""
+    """Recorded epoch, to be replayed on another cluster: a schedule, a trace with the times of all its rows, and for each row the one that
+    ran before it in its queue (`prior`, int64 [rows]; -1: none)."""
 
     schedule: Schedule
     trace: Trace
@@ -23,16 +24,17 @@ class Recording:
 
     @property
     def costs(self) -> RecordedCosts:
-        """Costs that replay what was recorded."""
+        """The cost model by which a simulator replays what was recorded."""
         return RecordedCosts(self.trace, start_gaps(self.trace, self.schedule, self.prior))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedCosts:
-    """Durations of the rows of the one schedule that `trace` was recorded of; collectives are timed by the network model.
+    """Cost model that gives the rows of one schedule the durations of a recorded `trace` of it, for replaying a recording elsewhere;
+    collectives are timed by the network model.
 
-    gap_ns: how long each row could have started before it did, int64 [tasks]: launching, or the interpreter. It belongs to the host, not to
-    the cluster, and is predicted as a part of the row; `without_gaps` removes it from a replay.
+    gap_ns: how long before its recorded start each row could have started, int64 [rows]: time that went into launching, or into the
+    interpreter. It belongs to the host, not to the cluster, so that `predict` adds it to the row; `without_gaps` removes it from a replay.
     """
 
     trace: Trace
@@ -44,20 +46,24 @@ class RecordedCosts:
 
     @property
     def launch_ns(self) -> int:
-        """0: the gaps include launching."""
+        """0: the recorded gaps include the time of launching kernels."""
         return 0
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """Return gap plus recorded duration of each row, ns. Raises UserError for another schedule's rows."""
+        """Return the gap before each row plus its recorded duration, int64 [len(rows)] ns, and where the recording's times come from.
+
+        Raises UserError for rows of another schedule than the recorded one.
+        """
         trace = self.trace
         if len(trace) != len(schedule) or (trace.op[rows] != schedule.op[rows]).any() or (trace.rank[rows] != schedule.rank[rows]).any():
             raise UserError(f"costs {self.name}: they are durations of the rows of '{trace.strategy}', and of no other schedule")
         return self.gap_ns[rows] + trace.duration_ns[rows], Source(int(trace.source[rows].max()))
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return zeros: what share of the device recorded rows took is unknown, so that none slows another down."""
+        """Return zeros [len(rows)] twice: how much memory bandwidth and how many SMs the recorded rows took is unknown, so that in a replay
+        none slows another down."""
         return np.zeros(len(rows)), np.zeros(len(rows))
 
     def without_gaps(self, schedule: Schedule, replayed: Trace) -> Trace:
-        """Return a replay with these costs in which rows start when their work does."""
+        """Return a replay (a simulated trace) with these costs in which rows start when their own work does, after the recorded gap."""
         return replace(replayed, start_ns=replayed.start_ns + np.where(schedule.collective < 0, self.gap_ns, 0))

@@ -15,11 +15,12 @@ Ranges = dict[str, tuple[int, int]]  # of each descriptor, the least and the mos
 
 
 class CostsNeeded(Exception):
-    """Signal that a planner requested a row's duration before anything is measured."""
+    """Signal that a planner asked how long a row takes before anything was measured: profile first, then plan."""
 
 
 class UnmeasuredCosts:
-    """A cost model before anything is measured: a planner that asks it for anything stops with CostsNeeded."""
+    """Stand-in for a cost model before anything is measured: a planner that needs no costs plans with it, one that does stops with
+    CostsNeeded."""
 
     name = "nothing measured yet"
 
@@ -39,7 +40,10 @@ class UnmeasuredCosts:
 
 
 class CostRequests:
-    """Cost model that records requests: for every curve the ranges of its rows' descriptors, collectives left out."""
+    """Cost model that passes on another one's answers and records what planners and replays ask, so that a profile measures just that.
+
+    `ranges`: for every cost curve (operation and width), the smallest and largest value of each descriptor that was asked for.
+    """
 
     def __init__(self, costs: CostModel) -> None:
         self.costs = costs
@@ -61,7 +65,8 @@ class CostRequests:
         return self.costs.occupies(schedule, rows, ns)
 
     def note(self, schedule: Schedule, rows: Ints | None = None) -> None:
-        """Record rows of a schedule (default: all) as if their costs had been requested."""
+        """Record all rows of a schedule, or those given (int64 row numbers), as if their costs had been asked for; collectives are left
+        out."""
         for curve, ranges in descriptor_ranges(schedule, rows).items():
             recorded = self.ranges.setdefault(curve, dict(ranges))
             for name, (low, high) in ranges.items():
@@ -69,7 +74,8 @@ class CostRequests:
 
 
 def descriptor_ranges(schedule: Schedule, rows: Ints | None = None) -> dict[Curve, Ranges]:
-    """Return the ranges of descriptors for every curve among some rows of a schedule (default: all); collectives are left out."""
+    """Return what a profile has to cover for a schedule, or for some `rows` of it: for every cost curve (operation and width) the smallest
+    and largest value of each size ("nodes", "edges", "rows", "bytes", "flops"). Collectives are left out."""
     rows = np.arange(len(schedule)) if rows is None else rows
     ranges = {}
     for curve, own in curves(schedule, rows):

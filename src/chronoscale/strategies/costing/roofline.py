@@ -28,8 +28,8 @@ FP32 = 4
 
 @dataclass(frozen=True, slots=True)
 class WorkKind:
-    """A kind of work on the roofline. bandwidth, flops: shares of the device's peaks that it reaches; rows: whether it reads scattered
-    rows."""
+    """Kind of work on the roofline that datasheet costs use (dense products, scattered reads ...), with the shares of a device's peak
+    memory bandwidth and FLOP/s that it reaches (0 to 1). rows: whether it reads scattered rows, in whole memory sectors."""
 
     bandwidth: float
     flops: float
@@ -38,15 +38,19 @@ class WorkKind:
 
 @cache
 def work_kinds() -> Mapping[Op, WorkKind]:
-    """Return the kind of work of each operation, from roofline.yaml."""
+    """Return the kind of work that each operation of a schedule is, with the shares of peak it reaches, from the package's
+    roofline.yaml."""
     content: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
     kinds = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
     return {Op[op]: kinds[name] for op, name in content["operations"].items()}
 
 
 def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
-    """Return durations of rows that share one operation of the device, float64 [len(rows)] s. Raises UserError for an operation without a
-    kind."""
+    """Estimate how long rows of a schedule take on a device that only its datasheet describes, float64 [len(rows)] s: the longer of bytes
+    over bandwidth and operations over FLOP/s, at the shares of peak that this kind of work reaches, plus one memory latency a kernel.
+
+    rows: row numbers of compute rows that all have the same operation. Raises UserError for an operation that roofline.yaml does not list.
+    """
     op = Op(schedule.op[rows[0]])
     if (kind := work_kinds().get(op)) is None:
         raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/costing/roofline.yaml)")
@@ -62,11 +66,12 @@ def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
 
 
 def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-    """Return the shares of a device's memory bandwidth and of its SMs that rows of `ns` occupy while they run uncontended, float64
-    [len(rows)] each, 0 to 1.
+    """Estimate which shares of a device's memory bandwidth and of its SMs rows of a schedule occupy while they run uncontended, float64
+    [len(rows)] each, 0 to 1; the simulator slows rows down that together want more than 1.
 
-    Rows of the host occupy none, copies occupy no SMs, and no SMs are counted where the device's number is unknown. A row of R rows of
-    width W has R x W threads, out of as many as the SMs run at once. ns: int64 [len(rows)].
+    rows: row numbers. ns: their uncontended durations, int64 [len(rows)]. Rows of the host occupy none, copies occupy no SMs, and no SMs
+    are counted where the device's number is unknown. A row that writes R rows of width W has R x W threads, out of as many as the SMs run
+    at once.
     """
     here = np.ones(len(rows), bool)
     lane = schedule.lane[rows]

@@ -13,8 +13,8 @@ FEW = 20  # of a curve: its error is told by a quarter of them, and no five task
 
 
 def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
-    """Return the operations of `schedule` whose curves were fitted on fewer than FEW samples, in the order of `Op`; none for costs not
-    fitted."""
+    """Return the operations of a schedule whose cost curves were fitted on fewer than 20 measured tasks, for a warning beside predictions;
+    in the order of `Op`. Empty for costs that were not fitted."""
     if not isinstance(costs, FittedCosts):
         return ()
     thin = {fit.curve for fit in costs.fits if fit.samples < FEW}
@@ -23,7 +23,8 @@ def thinly_sampled(costs: CostModel, schedule: Schedule) -> tuple[str, ...]:
 
 
 def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
-    """Return the relative standard deviation of each row's time from repeat to repeat, float64 [n]; 0 for collectives.
+    """Return how much each row's time varies from repeat to repeat, as its relative standard deviation in the profile, float64 [rows]; 0
+    for collectives. For simulations with uncertainty.
 
     Raises UserError for costs that were not fitted, and for a curve without a fit.
     """
@@ -36,8 +37,8 @@ def row_spreads(costs: CostModel, schedule: Schedule) -> Floats:
 
 
 def rank_sway(costs: CostModel) -> float:
-    """Return how much a rank's whole iteration varies beyond its rows (`FittedCosts.sway`). Raises UserError for costs that were not
-    fitted."""
+    """Return how much a rank's whole iteration varies from the other ranks' beyond the variation of its single rows, as a relative standard
+    deviation from the profile, for simulations with uncertainty. Raises UserError for costs that were not fitted."""
     return _require_fitted(costs).sway
 
 

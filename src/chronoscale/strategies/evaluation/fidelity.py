@@ -20,10 +20,11 @@ SAMPLED = (Source.MEASURED, Source.FITTED)  # durations that samples of the oper
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Extent to which a prediction and its measurements could be compared.
+    """How much of a strategy's predicted epoch could be compared with measurements of it.
 
-    rows: tasks in either; compared: tasks in all traces. share: of the measured time of all rows, 0 to 1; NaN where nothing took time.
-    unmeasured, unpredicted: operations of rows that the other lacks. unsampled: operations that are predicted from no samples.
+    rows: operations in the prediction or in a measurement; compared: those in all. share: how much of the measured time those take, 0 to 1;
+    NaN where nothing took time. unmeasured, unpredicted: names of operations with rows that the other side lacks. unsampled: operations
+    whose prediction rests on no measurement (a datasheet, an extrapolation).
     """
 
     rows: int
@@ -35,7 +36,7 @@ class Coverage:
 
     @property
     def whole(self) -> bool:
-        """Whether all rows were compared, with predictions from samples."""
+        """Whether everything was compared, and with predictions that rest on measurements."""
         return self.compared == self.rows and not self.unsampled
 
     def __str__(self) -> str:
@@ -47,8 +48,11 @@ class Coverage:
 
 
 def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
-    """Return the coverage of a prediction by repeated measurements: the tasks that both have. Raises ValueError when they are of different
-    schedules."""
+    """Return how much of the predicted epoch of a strategy's schedule repeated measurements cover: the rows that both have, and their share
+    of time.
+
+    predicted, measured: traces of one schedule, simulated and executed. Raises ValueError when they are of different schedules.
+    """
     predicted = fold_graphs(predicted, measured[0]) if len(measured) else predicted
     both, measured_tasks = _common_tasks(predicted, measured)[0], np.concatenate([trace.task for trace in measured])
     tasks = np.union1d(predicted.task, measured_tasks)
@@ -66,13 +70,15 @@ def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
 
 
 def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
-    """Compare a prediction with repeated measurements: a table per operation, per iteration and in total, with predicted and measured ms,
-    signed error % and the spread of the repeats in % (standard deviation), which no error can beat.
+    """Compare the predicted epoch of a strategy's schedule with repeated measurements: a table with a line for each operation, for
+    iterations and in total, with predicted and measured ms, signed error in % and the standard deviation of the repeats in %, which no
+    error can beat.
 
-    Tasks are joined by their number; of those in all traces an operation is the sum over `tasks`, and `task_error_pct` the median of the
-    single tasks' signed errors, each against the median of its repeats. ITERATION, where `iteration` (int [tasks of the schedule]) says
-    whose a task is, is the middle one of `tasks` iterations, each as long as it moves the end of all rows so far: lengths add up to the
-    epoch. TOTAL is the span; predicted it is `span_ns`, where ranks that wait for each other were drawn.
+    predicted, measured: traces of one schedule, joined by the rows' numbers. A line of an operation sums the `tasks` rows that are in all
+    traces; `task_error_pct` is the median of the single rows' signed errors, each against the median of its repeats. Line ITERATION is
+    there where `iteration` (int [rows of the schedule]) says to which optimiser step a row belongs: the median over iterations, each as
+    long as it moves the end of all rows so far, so that lengths add up to the epoch. Line TOTAL is the epoch's span; the predicted one is
+    `span_ns` where that is given (simulations that draw random waits state their own).
 
     Raises ValueError when the traces are of different schedules.
     """

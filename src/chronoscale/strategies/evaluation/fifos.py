@@ -13,7 +13,11 @@ Streams = Sequence[Sequence[Lane]]  # lanes that share a FIFO, as `Device.stream
 
 
 def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
-    """Return for each row the one before it in its FIFO, -1 for the first; int64 [tasks]."""
+    """Return for each row of a schedule the row that runs before it in its queue on its rank, int64 [rows]; -1 for the first. By it exports
+    and replays of traces know what follows what.
+
+    streams: lanes that share a queue, as `Device.streams`.
+    """
     of = np.array([next(i for i, lanes in enumerate(streams) if lane in lanes) for lane in Lane])
     fifo = schedule.rank * np.int64(len(streams)) + of[schedule.lane]
     row = np.argsort(fifo, kind="stable")
@@ -23,7 +27,7 @@ def previous_in_fifo(schedule: Schedule, streams: Streams) -> Ints:
 
 
 def collective_members(schedule: Schedule) -> dict[int, Ints]:
-    """Return the rows of each collective, by its id."""
+    """Return which rows of a schedule form one collective: its id -> the row numbers of all ranks that take part, int64."""
     rows = np.flatnonzero(schedule.collective >= 0)
     order = rows[np.argsort(schedule.collective[rows], kind="stable")]
     numbers, first = np.unique(schedule.collective[order], return_index=True)
@@ -31,10 +35,11 @@ def collective_members(schedule: Schedule) -> dict[int, Ints]:
 
 
 def start_gaps(trace: Trace, schedule: Schedule, prior: Ints) -> Ints:
-    """Return how long each row could have started before it did, int64 [tasks] ns.
+    """Return how long each row of a measured trace could have started before it did, int64 [rows] ns: time that launching, or the
+    interpreter, took. Replays of recordings keep it.
 
-    A row could start once the row `prior` to it in its FIFO (-1: none) and its dependencies had ended, in a collective those of all ranks.
-    Launching, or the interpreter, takes the gap.
+    A row could start once the row before it in its queue (`prior`, int64 [rows], -1: none; see `previous_in_fifo`) and its dependencies had
+    ended; in a collective, those of all ranks.
     """
     end = trace.end_ns
     ready = np.where(prior >= 0, end[prior], trace.start_ns.min() if len(trace) else 0)

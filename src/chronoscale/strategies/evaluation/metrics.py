@@ -14,7 +14,8 @@ from chronoscale.strategies.trace import TRACE_COLUMNS, Source, Trace
 
 
 def frame(trace: Trace) -> pd.DataFrame:
-    """Return a trace as a table, one row a task, with names in place of the codes of op, lane and source."""
+    """Return a trace (times of a schedule's rows, executed or simulated) as a table to look at, one line a row, with names in place of the
+    codes of op, lane and source."""
     table = pd.DataFrame({name: getattr(trace, name) for name in TRACE_COLUMNS})
     for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
         table[name] = np.array([code.name for code in kind])[table[name].to_numpy()]
@@ -22,14 +23,14 @@ def frame(trace: Trace) -> pd.DataFrame:
 
 
 def busy_ns(trace: Trace) -> Ints:
-    """Return the time in which each rank runs anything but collectives, lanes merged; int64 [ranks]."""
+    """Return how long a strategy keeps each rank busy with anything but collectives, from a trace of its schedule; int64 [ranks] ns.
+    Moments in which several lanes run count once."""
     return _covered_ns(trace, ~np.isin(trace.op, [int(op) for op in COLLECTIVES]))
 
 
 def occupied_ns(trace: Trace) -> Ints:
-    """Return the time in which each rank runs anything, lanes merged; int64 [ranks]. Otherwise a rank waits for other ranks, or for its
-    host.
-    """
+    """Return how long a strategy keeps each rank busy with anything, collectives included, from a trace of its schedule; int64 [ranks] ns.
+    Moments in which several lanes run count once; the rest of the epoch the rank waits for other ranks, or for its host."""
     return _covered_ns(trace, np.ones(len(trace), bool))
 
 
@@ -51,7 +52,8 @@ def _covered_ns(trace: Trace, work: NDArray[np.bool_]) -> Ints:
 
 
 def exposed_communication_ns(trace: Trace) -> Ints:
-    """Return the time in which each rank communicates and computes nothing, host transfers left out; int64 [ranks] (FlareDTDG §4.3)."""
+    """Return how long each rank communicates while it computes nothing, that is, how much communication a strategy does not hide, from a
+    trace of its schedule; host transfers are left out; int64 [ranks] ns (FlareDTDG §4.3)."""
     communicates = trace.lane == Lane.COMM
     rows = np.flatnonzero(communicates | np.isin(trace.lane, [Lane.COMPUTE, Lane.COMPUTE2]))
     rank, time = np.tile(trace.rank[rows], 2).astype(np.int64), np.concatenate([trace.start_ns[rows], trace.end_ns[rows]])
@@ -65,25 +67,27 @@ def exposed_communication_ns(trace: Trace) -> Ints:
 
 
 def imbalance(trace: Trace) -> float:
-    """Return the busy time of the most over that of the least loaded rank, waiting for synchronisation excluded (REAL §7.5); inf when one
-    is idle."""
+    """Return how unevenly a strategy loads its ranks, from a trace of its schedule: busy time of the most over that of the least loaded
+    rank, waiting for synchronisation excluded (REAL §7.5); inf when one is idle."""
     return busiest_over_idlest(busy_ns(trace))
 
 
 def busiest_over_idlest(busy: Ints) -> float:
-    """Return the largest over the smallest of busy times, int64 [ranks]; inf where one is 0."""
+    """Return a strategy's imbalance: the largest over the smallest of its ranks' busy times, int64 [ranks]; inf where one is 0."""
     return float(busy.max() / busy.min()) if busy.min() > 0 else float("inf")
 
 
 def time_by_op(trace: Trace) -> pd.Series[float]:
-    """Return the seconds spent in each operation, summed over ranks."""
+    """Return the seconds that a strategy's epoch spends in each kind of operation, summed over ranks, by its name, from a trace of its
+    schedule."""
     seconds = np.bincount(trace.op, weights=trace.duration_ns / 1e9, minlength=len(Op))
     return pd.Series({op.name: float(seconds[op]) for op in Op if (trace.op == op).any()}, dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The figures of one strategy on one number of ranks, from repeats of an epoch."""
+    """Figures by which strategies are compared: epoch time, imbalance, bytes ... of one strategy on one number of ranks, from traces of its
+    repeated epoch."""
 
     strategy: str
     ranks: int
@@ -99,7 +103,8 @@ class Summary:
 
     @classmethod
     def of(cls, traces: Sequence[Trace]) -> Summary:
-        """Return the summary of repeats of one epoch; the median repeat stands for them."""
+        """Return the summary of the repeats of one epoch, executed or simulated; epoch time is their median, and the median repeat's trace
+        stands for all in the other figures."""
         spans = np.array([trace.span_ns for trace in traces])
         middle = traces[int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])]
         low, high = np.quantile(spans, [0.25, 0.75])
@@ -120,7 +125,8 @@ class Summary:
 
 
 def parallel_efficiency(epoch_s: Mapping[int, float]) -> dict[int, float]:
-    """Return throughput per GPU over that of the smallest run, by number of ranks (REAL §7.5: the smallest is one GPU)."""
+    """Return how well a strategy scales: throughput per GPU over that of the run on the fewest, for each number of ranks, from its epoch
+    times (ranks -> s); 1 is perfect (REAL §7.5: the smallest is one GPU)."""
     if not epoch_s:
         return {}
     base = min(epoch_s)

@@ -12,7 +12,7 @@ Order = Literal["right", "wrong", "predicted alike", "within spread", "one repea
 
 
 class EpochTimes(NamedTuple):
-    """A strategy's epoch time, predicted and measured (median), and the spread of the repeats (`Summary.spread_s`)."""
+    """Epoch time of a strategy, predicted and measured (the median), with the spread of the measured repeats (`Summary.spread_s`)."""
 
     strategy: str
     predicted_s: float
@@ -22,8 +22,8 @@ class EpochTimes(NamedTuple):
 
 
 class StrategyPair(NamedTuple):
-    """Two strategies of which `slower` takes no less measured time; measured, predicted: slower over faster; spread: of both, relative to
-    the faster.
+    """Two strategies in their measured order, and whether the simulator predicts that order. measured, predicted: slower over faster;
+    spread: of both, relative to the faster.
 
     order: "right" or "wrong" where the measured difference exceeds the spread of both; where it does not, measurements have no order that a
     prediction could miss, and with one repeat nobody knows their spread.
@@ -38,7 +38,8 @@ class StrategyPair(NamedTuple):
 
 
 def compare_pairs(times: Sequence[EpochTimes]) -> list[StrategyPair]:
-    """Return every pair of strategies once; those without a measured or predicted time are left out."""
+    """Compare every two strategies by predicted and by measured epoch time: whether predictions put them in the measured order. Those
+    without a measured or predicted time are left out."""
     timed = [epoch for epoch in times if epoch.measured_s > 0 and epoch.predicted_s > 0]
     return [_pair(*sorted(two, key=lambda one: one.measured_s)) for two in combinations(timed, 2)]
 
@@ -58,8 +59,8 @@ def _pair(faster: EpochTimes, slower: EpochTimes) -> StrategyPair:
 
 
 def rank_correlation(times: Sequence[EpochTimes]) -> float:
-    """Return Kendall's tau-b between predicted and measured epochs: -1 (reversed) to 1 (same order), NaN for fewer than two strategies or
-    where all are alike.
+    """Return how well predicted epoch times put strategies in their measured order: Kendall's tau-b, -1 (reversed) to 1 (same order), NaN
+    for fewer than two strategies or where all are alike.
 
     It counts differences within the spread, too: `compare_pairs` says which mean something.
     """

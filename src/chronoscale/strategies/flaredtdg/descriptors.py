@@ -18,10 +18,12 @@ from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
 
 @dataclass(frozen=True)
 class Descriptors(WindowSites):
-    """The work and memory of every row of a window, on every (rank, iteration); columns int64 [iterations * ranks]."""
+    """Work and memory of every row in FlareDTDG's plan of an epoch of sliding windows, on every (iteration, rank); columns int64
+    [iterations * ranks]."""
 
     def row(self, slot: Slot) -> Columns:
-        """Return the descriptors of a row; its memory without that of snapshots, which `snapshot_memory` counts."""
+        """Return how much work an operation of a window is on every rank, as columns of the schedule, for FlareDTDG's planner; with its
+        memory, but without that of snapshots, which `snapshot_memory` counts."""
         cells = self.cells
         at = self.region(slot.step, int(self.level[slot.step]))
         layer = slot.layer
@@ -70,10 +72,10 @@ class Descriptors(WindowSites):
         return self.cells.state(self.region(step, int(self.level[step])), layer)
 
     def snapshot_memory(self, slot: Slot) -> tuple[Ints, Ints]:
-        """Return the bytes of snapshots that a row takes and frees.
+        """Return the bytes of snapshots that an operation of a window allocates and frees on each rank, int64 [iterations * ranks] both.
 
         A snapshot changes where it shrinks or is sent again, is freed where it was built only for this step, and where it leaves the
-        window: its oldest does in every step, all do at a segment's end.
+        window: its oldest does in every step, all do at the end of a segment (a run of consecutive windows).
         """
         none = np.zeros(len(self.newest) * self.ranks, np.int64)
         if slot.op is Op.AGGREGATE and slot.layer == 0 and self.shrinks and slot.step + 1 < len(self.level):
@@ -93,19 +95,20 @@ class Descriptors(WindowSites):
         return self.cells.transfer(self.region(step, level))["bytes"]
 
     def kernels(self) -> Kernels:
-        """Return the counts of kernels, with the variables that are the same in all rows of windows."""
+        """Return the counts of GPU kernels for this epoch's rows, with the sizes that are the same in all of them."""
         kernels = kernels_of(self.workload, "blocks", self.ranks)
         return replace(
             kernels, sizes={**kernels.sizes, "steps": len(self.level), "anew": int(not self.shrinks), "each": int(self.keeping.each)}
         )
 
     def kernel_count(self, slot: Slot, kernels: Kernels) -> Ints:
-        """Return the number of kernels of a row."""
+        """Return the number of GPU kernels that an operation of a window launches on each rank, int64."""
         name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
         return kernels.count(name, **self._variables(slot))
 
     def moved(self, slot: Slot, row: Columns, kernels: Kernels) -> Ints:
-        """Return the bytes that a row of computation moves through device memory."""
+        """Return the bytes of device memory that a computation in a window reads and writes on each rank, int64. row: its columns, as of
+        `row`."""
         sizes, end = {name: row.get(name, 0) for name in DESCRIPTORS}, len(self.level) - 1
         level = 0 if slot.op is Op.REMAP or slot.step == end else int(self.level[slot.step + 1])  # what there is of it, before it shrinks
         full_region = self.region(slot.step, level)
@@ -128,9 +131,8 @@ class Descriptors(WindowSites):
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:
-        """Return the bytes that are resident throughout: parameters, gradients and moments, and inherited states, one row a node or a
-        layer's weights.
-        """
+        """Return the device bytes that FlareDTDG's plan needs on every rank throughout: parameters, gradients and the optimiser's moments,
+        and the hidden states handed on from window to window (one row a vertex, or a layer's evolving weights)."""
         model, rows = self.workload.model, int(self.blocks.rows[0].max()) * self.keeping.inherits
         width = model.states * model.depth * FP32
         each = [model.hidden * model.width(layer) if model.evolves_weights else rows * model.hidden for layer in range(model.layers)]

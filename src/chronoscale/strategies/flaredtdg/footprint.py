@@ -20,7 +20,8 @@ from chronoscale.strategies.workload import GATES
 
 @dataclass(frozen=True, slots=True)
 class MPNNSizes:
-    """MPNN-LSTM's sizes: `convolutions` GCN layers, then `cells` LSTM cells, all of width `hidden`, on `inputs` numbers a node.
+    """Sizes of the model MPNN-LSTM in estimates of device memory: `convolutions` GCN layers, then `cells` LSTM cells, all of width
+    `hidden`, on `inputs` numbers a node.
 
     Raises UserError for a size below 1.
     """
@@ -36,29 +37,28 @@ class MPNNSizes:
 
     @property
     def checkpoint(self) -> int:
-        """The numbers a row and step that gradient checkpointing keeps: the first cell's input, state and memory of each cell."""
+        """The numbers that gradient checkpointing keeps of a vertex and step: the first cell's input, state and memory of each cell."""
         return self.hidden * (1 + 2 * self.cells)
 
     @property
     def recurrence(self) -> int:
-        """The numbers a row and step that the backward pass of the cells reads: gates, state, memory and its tanh."""
+        """The numbers that the cells' backward pass reads of a vertex and step: gates, state, memory and its tanh."""
         return self.cells * (GATES["lstm"] + 3) * self.hidden
 
     @property
     def gradients(self) -> int:
-        """The numbers a row whose gradients are live at once, one step's: a cell's gates, state and memory of each."""
+        """The numbers of a vertex whose gradients are live at once, one step's: a cell's gates, state and memory of each."""
         return (GATES["lstm"] + 2 * self.cells) * self.hidden
 
     def convolution(self, layer: int) -> int:
-        """Return the numbers a row that the backward pass of a layer (0-based) reads: its neighbours' sum, its output."""
+        """Return the numbers that the backward pass of a GCN layer (0-based) reads of a vertex: its neighbours' sum, its output."""
         return (self.inputs if layer == 0 else self.hidden) + self.hidden
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Peak memory of a system, bytes: adjacencies; input features, or sums of them; saved activations and states of all steps; working
-    memory of one step.
-    """
+    """Estimated peak memory of a training system, all ranks together, bytes: adjacencies; input features, or sums of them; saved
+    activations and states of all steps (`kept`); working memory of one step."""
 
     adjacency: float
     inputs: float
@@ -67,17 +67,18 @@ class Footprint:
 
     @property
     def total(self) -> float:
-        """The bytes in all."""
+        """The bytes in all, of all ranks together."""
         return self.adjacency + self.inputs + self.kept + self.working
 
 
 def feature_bytes(nodes: int, width: int) -> int:
-    """Return the bytes of one snapshot's float32 features."""
+    """Return the bytes of one snapshot's float32 features, for estimates of memory. width: numbers a node."""
     return nodes * width * FP32
 
 
 def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
-    """Estimate ESDG's device memory: `window` whole snapshots, spread over ranks, all of which its backward pass begins with (§2.2, §2.3).
+    """Estimate the device memory of training by ESDG, all ranks together (FlareDTDG §2.2, §2.3, Table 1): `window` whole snapshots, with
+    all of which its backward pass begins.
 
     Gradient checkpointing saves the input of every step's cells; one step is computed again. Gradients of what convolutions put out take
     the place of the inputs that they belong to, step by step. It is T N (d_feat + d_hidden) with constants: 1 and 1 + 2 cells. Peak over
@@ -91,7 +92,8 @@ def esdg_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> 
 
 
 def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int) -> Footprint:
-    """Estimate DynaGraph's device memory: own vertices of a sliding window of `window` snapshots (§2.2, §4.1).
+    """Estimate the device memory of training by DynaGraph, all ranks together (FlareDTDG §2.2, §4.1): each rank has its own vertices of a
+    sliding window of `window` snapshots.
 
     The first layer's sums are cached in place of the features that they are made from. No checkpointing: all that the backward pass of
     every layer and of the output reads is saved. Sampling thins edges, not vertices; fan-outs are not printed, so edges are all of them: an
@@ -105,8 +107,8 @@ def dynagraph_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int
 
 
 def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: int = 2) -> float:
-    """Estimate DynaHB's host memory: features, `width` numbers each, of all rows within `hops` of a rank's own, for every rank and snapshot
-    (§2.2, §2.3).
+    """Estimate the host memory of DynaHB's feature cache, all ranks together (FlareDTDG §2.2, §2.3): features, `width` float32 each, of all
+    vertices within `hops` of a rank's own, for every rank and snapshot.
 
     Raises UserError for less than 1 rank or 0 hops.
     """
@@ -114,10 +116,10 @@ def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: 
 
 
 def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, ranks: int) -> Footprint:
-    """Estimate DynaHB's device memory if a batch were a rank's whole part; how its batch adjuster would cut it is not printed: an upper
-    bound.
+    """Estimate the device memory of training by DynaHB, all ranks together, if a batch were a rank's whole part; how its batch adjuster
+    would cut it is not printed: an upper bound.
 
-    As DynaGraph's, but with features of all rows within reach, and what is below the top layer is computed for more rows than a rank's own.
+    As DynaGraph's, but with features of all vertices within reach, and what is below the top layer is computed for more than a rank's own.
     Raises UserError for a window of no or more snapshots than there are, and for less than 1 rank.
     """
     rows = rows_within_reach(stats, ranks, stack.convolutions)
@@ -129,7 +131,8 @@ def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, r
 
 
 def rows_within_reach(stats: SnapshotStatistics, ranks: int, hops: int) -> Floats:
-    """Return the rows that ranks read for their own, all ranks together; float64 [hops + 1, T], own rows first.
+    """Estimate how many vertices ranks read for their own, 0 to `hops` hops away, all ranks together; float64 [hops + 1, snapshots], own
+    ones first. For estimates of DynaHB's memory.
 
     Expected of a balanced random partition: a share 1 - 1/P of in-neighbours is another's, distinct as uniform draws among the other ranks'
     active nodes (occupancy), and their in-degree is the mean one. METIS cuts less. As `ModelledDynaHB.hops` counts, for each snapshot and

@@ -12,12 +12,13 @@ RETURNS = {Op.ALLTOALL: "RETURN", Op.ALLGATHER: "RETURN_CANDIDATES"}  # laws of 
 
 
 def law_variables(level: Ints, step: int, layer: int, begins: NDArray[np.bool_], shrinks: bool) -> Values:
-    """Return the variables of a law of kernels for a step's rows at a layer.
+    """Return the variables of FlareDTDG's formulas that count kernels and bytes, for the rows of one snapshot of a window at a layer.
 
-    level: int64 [window], the retention level of each step, the oldest first (0: all); begins: bool [sites], windows that begin a segment.
-    joins: inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows: the next
-    snapshot has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows that are
-    exchanged of its retained part now. stays: the window before has left it as it is. begins: nothing is inherited yet.
+    level: int64 [window], how much older snapshots have shrunk, the oldest first (0: not at all); step: the snapshot, 0 the oldest; begins:
+    bool [sites], windows that begin a segment (a run of consecutive windows). shrinks: snapshots are cut on the device as they age.
+    Returned are: joins: inherited states are put behind those of the snapshot before; joined: its own have others put behind them; narrows:
+    the next snapshot has fewer rows (with lags). cuts: the snapshot, on the device since the window before, shrinks. routed: the first rows
+    that are exchanged of its retained part now. stays: the window before has left it as it is. begins: nothing is inherited yet.
     """
     last, level_of = step + 1 == len(level), level.tolist()
     next_level = level_of[step] if last else level_of[step + 1]

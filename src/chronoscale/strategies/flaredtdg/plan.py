@@ -22,10 +22,12 @@ AHEAD = 2  # iterations whose snapshots are on their way or on the device: one t
 
 @dataclass(frozen=True)
 class Plan(Descriptors):
-    """An epoch of sliding windows whose rows are put in order and become a schedule."""
+    """FlareDTDG's plan of an epoch of sliding windows, one window an iteration, every snapshot's rows spread over all ranks; `schedule`
+    makes the schedule."""
 
     def orders(self, costs: CostModel) -> list[list[Slot]]:
-        """Return the order of rows of every iteration: the policy's, by predicted times, of which the longest over ranks counts."""
+        """Return for every iteration the order in which its window's operations are issued: by the policy, from predicted times, those of
+        the slowest rank."""
         if self.policy is one_by_one:
             return [self.window.order({}, one_by_one)] * len(self.newest)
         slots = list(self.window.needs())
@@ -48,7 +50,7 @@ class Plan(Descriptors):
         return builder.add(op, Lane.COMM, here, row, memory, ids, after=after)
 
     def schedule(self, costs: CostModel) -> Schedule:
-        """Return the schedule of the epoch."""
+        """Return the epoch's schedule, rows ordered by the policy with times from `costs`."""
         model, iterations = self.workload.model, len(self.newest)
         orders, needs = self.orders(costs), self.window.needs()
         size = len(needs) + len(self.level) + 2
@@ -101,7 +103,8 @@ class Plan(Descriptors):
 
 
 def expected_ns(costs: CostModel, schedule: Schedule) -> Ints:
-    """Return predicted durations of all rows, int64 [rows]: by a learned predictor where costs have one (FlareDTDG §3.4).
+    """Predict durations of all rows of a schedule, communication included, int64 [rows] ns, by which FlareDTDG orders operations: with a
+    learned predictor where costs have one (§3.4).
 
     Without one, and for costs of a single rank, which never communicated, collectives take what costs know of the link, or one of 100 Gb/s:
     orders need no more. Raises UserError for what was not profiled.

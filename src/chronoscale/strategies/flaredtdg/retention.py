@@ -13,7 +13,8 @@ from chronoscale.strategies.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class WindowRetention:
-    """Settings of what a schedule's windows retain of older snapshots; `Schedule.feeding` carries them to the execution.
+    """What FlareDTDG's sliding windows keep of older snapshots; a schedule carries it as text (`Schedule.feeding`) to the ranks that
+    execute it.
 
     decay: the share retained at each age. each: every rank drops chunks of its own in an order of its own (the published code). inherits:
     hidden states go on from window to window; else each begins with none. still: all epochs draw what the first does, so that the timed
@@ -30,7 +31,8 @@ class WindowRetention:
 
     @classmethod
     def of(cls, schedule: Schedule) -> WindowRetention:
-        """Return the retention that `Schedule.feeding` describes. Raises UserError for one that this version does not know."""
+        """Return what a schedule's windows keep, read from `Schedule.feeding`. Raises UserError for text that this version does not
+        know."""
         try:
             fields = json.loads(schedule.feeding)
             each, inherits, still = (bool(fields.pop(name)) for name in ("each", "inherits", "still"))
@@ -39,5 +41,5 @@ class WindowRetention:
             raise UserError(f"schedule '{schedule.name}': windows '{schedule.feeding}' are unknown to this version") from None
 
     def epoch(self, seed: int, number: int) -> EpochDraws:
-        """Return the random draws of an epoch."""
+        """Return the random choices (which chunks are dropped, in which order) of epoch `number`."""
         return EpochDraws(seed, number * (not self.still), self.each)

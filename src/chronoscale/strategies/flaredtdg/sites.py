@@ -28,8 +28,8 @@ Column = TypeVar("Column", Ints, Mask)
 
 @dataclass(frozen=True)
 class WindowSites:
-    """An epoch of sliding windows on `ranks` ranks: which snapshots come when, and what each rank has of them; columns [iterations *
-    ranks].
+    """Counts behind FlareDTDG's plan of an epoch of sliding windows: which snapshots come to the device when, and what each rank has of
+    them; a site is a rank in an iteration, columns are [iterations * ranks].
 
     shrinks: an older snapshot is cut from what is on the device; else its retained part is rebuilt in every step (FlareDTDG §4.3, without
     shrinking).
@@ -44,14 +44,13 @@ class WindowSites:
 
     @cached_property
     def chunks(self) -> int:
-        """The number of vertex chunks, all ranks together."""
+        """The number of vertex chunks (sets of vertices that are kept or dropped together), all ranks together."""
         return self.workload.hyper.recency.chunks
 
     @cached_property
     def level(self) -> Ints:
-        """Retention level of each step of a window, int64 [window], the oldest first (0: all); snapshots of which nothing is retained are
-        no part of it.
-        """
+        """How far each snapshot of a window has shrunk, int64 [window], the oldest first (0: it is whole; higher: fewer of its chunks);
+        snapshots of which nothing is retained are no part of it."""
         decay = self.keeping.decay
         return np.asarray(level_of(decay, self.chunks)[decay.kept_chunks(self.chunks) > 0][::-1])
 
@@ -63,22 +62,23 @@ class WindowSites:
 
     @cached_property
     def newest(self) -> Ints:
-        """The newest snapshot of each iteration, int64 [iterations]."""
+        """The newest snapshot of each iteration's window, int64 [iterations]."""
         return np.concatenate([np.arange(segment.start, segment.stop) for segment in self.segments])
 
     @cached_property
     def first(self) -> Mask:
-        """Mask of the iterations that begin a segment, bool [iterations]."""
+        """Mask of the iterations that begin a segment (a run of consecutive windows), bool [iterations]."""
         return np.concatenate([np.arange(len(segment)) == 0 for segment in self.segments])
 
     @cached_property
     def last(self) -> Mask:
-        """Mask of the iterations that end a segment, bool [iterations]."""
+        """Mask of the iterations that end a segment (a run of consecutive windows), bool [iterations]."""
         return np.append(self.first[1:], True)
 
     @cached_property
     def blocks(self) -> BlockCounts:
-        """Rows and edges of every snapshot at every level, by rank. Raises UserError where a model summarises more nodes than retained."""
+        """Rows and edges that each rank has of every snapshot, at every level of shrinking. Raises UserError where a model (EvolveGCN-H)
+        summarises more nodes than are retained."""
         assert self.workload.chunking is not None
         blocks = self.workload.chunking.count_blocks(self.keeping.epoch(self.workload.hyper.seed, 0), self.keeping.decay, self.ranks)
         model, least = self.workload.model, int(blocks.rows[self.level.max()].sum())
@@ -89,17 +89,17 @@ class WindowSites:
 
     @cached_property
     def cells(self) -> Cells:
-        """The row descriptors of the model's cells."""
+        """Counts of the work of the model's layers on a part of a snapshot."""
         return Cells(self.workload.model, recomputes=False, parts=self.ranks > 1, replicated=True)
 
     @cached_property
     def window(self) -> Window:
-        """The rows of one window, as coroutines."""
+        """The operations of one training step, as coroutines, a snapshot each."""
         remaps = frozenset(np.flatnonzero(self.level > 0).tolist() if not self.shrinks else ())
         return Window(self.workload.model, len(self.level), self.ranks > 1, remaps)
 
     def region(self, step: int, level: int) -> Region:
-        """Return the part of the snapshots at a place of the window that ranks retain at a level."""
+        """Return the counts of what ranks have of one snapshot of each iteration's window (`step`, 0 the oldest), shrunk to `level`."""
         snapshot = self.newest - (len(self.level) - 1 - step)
         rows = np.tile(self.blocks.rows[level], len(snapshot))
         edges, halo, sent = (column[snapshot, level].ravel() for column in (self.blocks.edges, self.blocks.halo, self.blocks.sent))
@@ -107,11 +107,11 @@ class WindowSites:
         return Region(rows, edges, halo, sent, np.full_like(rows, summary))
 
     def per_rank(self, iterations: Column) -> Column:
-        """Repeat a column of iterations for every rank."""
+        """Repeat a column of iterations for every rank: [iterations] to [iterations * ranks]."""
         return cast(Column, np.repeat(iterations, self.ranks))
 
     def comes(self, step: int) -> Mask:
-        """Return whether a step's snapshot is sent from the host, bool [iterations].
+        """Return in which iterations the snapshot at a place of the window (`step`, 0 the oldest) is sent from the host, bool [iterations].
 
         So are all of a segment's first window, then the newest, and one of which a window retains more than the window before.
         """
@@ -119,16 +119,17 @@ class WindowSites:
         return self.first | bool(grows)
 
     def level_on_device(self, step: int) -> int:
-        """Return the level at which a step's snapshot is on the device once it is there."""
+        """Return how far the snapshot at a place of the window (`step`) has shrunk as it lies on the device: 0, it is whole, where parts
+        are rebuilt."""
         return int(self.level[step]) if self.shrinks else 0
 
     @property
     def rows(self) -> int:
-        """The number of rows of the epoch's schedule."""
+        """The number of rows of the epoch's schedule, known before it is made."""
         come = sum(int(np.count_nonzero(self.comes(step))) for step in range(len(self.level)))
         return self.ranks * (len(self.newest) * (len(self.window.needs()) + 1 + (self.ranks > 1)) + come * (1 + self.shrinks))
 
     def site(self) -> Site:
-        """Return the columns rank, iteration and unit of every (rank, iteration)."""
+        """Return the columns rank, iteration and unit of every (iteration, rank), for the planner's blocks."""
         iteration = np.arange(len(self.newest))
         return {"rank": np.tile(np.arange(self.ranks), len(iteration)), **dict.fromkeys(("iteration", "unit"), self.per_rank(iteration))}

@@ -21,7 +21,8 @@ MOST = 30_000_000  # rows: some 12 GB while they are built
 
 @dataclass(frozen=True, slots=True)
 class WindowStrategy(SnapshotStrategy):
-    """A strategy that trains sliding windows of snapshots, whose vertices all ranks share.
+    """Planner of FlareDTDG and its ablations: sliding windows of snapshots are trained one after another, and all ranks share their
+    vertices.
 
     keeps: what a window keeps of older snapshots, from the experiment's settings. policy: which snapshot of a window goes on
     (`issue_order`). shrinks: older snapshots are cut on the device, else built anew. inherits: hidden states go on from window to window.
@@ -39,12 +40,12 @@ class WindowStrategy(SnapshotStrategy):
     chunked: ClassVar[bool] = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan: every rank has a part in every snapshot of every window. Raises UserError for a window that is longer
-        than the sequence."""
+        """Count the rows of FlareDTDG's plan before it is made: every rank has a part in every snapshot of every window. Raises UserError
+        for a window that is longer than the sequence."""
         return self._plan(workload, ranks).rows
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan the first epoch; chunks of later ones, and so their counts, differ a little.
+        """Plan the first epoch; the random choices of later ones differ, and so, a little, their counts.
 
         Raises UserError for a window that is longer than the sequence, fewer chunks than ranks, attention, and more rows than memory holds.
         """

@@ -15,8 +15,9 @@ TENTHS = 10  # alpha is counted in tenths, so that steps of 0.1 do not drift
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A setting that the search looked at. loss: None where it does not `fit` and was not trained; step: of the search, from 0; taken: the
-    search went on from it."""
+    """Setting that FlareDTDG's search for what windows keep has looked at. full, alpha: the number of whole snapshots, and the share that
+    the oldest retains. fits: in memory; loss: of validation, None where it does not fit and was not trained; step: of the search, from 0;
+    taken: the search went on from it."""
 
     step: int
     full: int
@@ -28,7 +29,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TuningResult:
-    """The best setting of a search, its loss, and all trials in their order."""
+    """Result of FlareDTDG's search for what windows keep of older snapshots (§3.5): the best setting, its validation loss, and all trials
+    in their order."""
 
     decay: Decay
     loss: float
@@ -36,14 +38,15 @@ class TuningResult:
 
 
 def tune(start: Decay, loss: Callable[[Decay], float], fits: Callable[[Decay], bool]) -> TuningResult:
-    """Search (K, alpha), the number of whole snapshots and the share that the oldest retains, for the lowest validation loss (FlareDTDG
-    §3.5).
+    """Search how much sliding windows should keep of older snapshots, for the lowest validation loss (FlareDTDG §3.5): K, the number of
+    whole snapshots, and alpha, the share that the oldest retains.
 
     From (2, 0.1) it goes to the neighbour, K one more or less or alpha 0.1 more or less, whose loss falls the most, for as long as one
-    falls. `start` gives the window's length, which stays, K + m. loss: of validation after training with a setting; a NaN is worse than any
-    number. fits: whether a setting fits the memory; one that does not fit is not trained. Both are called once a setting.
+    falls. `start` gives the window's length, which stays, K + m. loss: called with a setting, trains and returns the validation loss; a NaN
+    is worse than any number. fits: whether a setting fits the memory; one that does not fit is not trained. Both are called once a setting.
 
-    Raises UserError where the first setting does not fit or has no loss, and for lags, which are ages of one window.
+    Raises UserError where the first setting does not fit or has no loss, and for lags (single ages that are kept whole), which hold for one
+    window length only.
     """
     if start.lags:
         raise UserError(f"training.tune: it looks for how much older snapshots keep; leave out training.lags, got {list(start.lags)}")

@@ -13,7 +13,8 @@ from chronoscale.strategies.workload import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The rows of one training step, a coroutine a snapshot: `length` snapshots on several ranks (`spread`) or one.
+    """Operations of one training step in FlareDTDG's plan, a coroutine for each of `length` snapshots (§3.4), on several ranks (`spread`)
+    or one.
 
     remaps: steps whose snapshots are built anew before they are aggregated.
     """
@@ -24,13 +25,14 @@ class Window:
     remaps: frozenset[int] = frozenset()
 
     def order(self, ns: Mapping[Slot, int], policy: Policy) -> list[Slot]:
-        """Return all rows in the order of a policy: the forward pass, then the gradients. ns: predicted durations."""
+        """Return all operations in the order of a policy: the forward pass, then the gradients. ns: predicted durations."""
         forward = issue_order([self.snapshot(step) for step in range(self.length)], ns, policy)
         back = [self.gradient(step) for step in reversed(range(self.length))]
         return forward + issue_order(back, ns, policy, forward)
 
     async def snapshot(self, step: int) -> None:
-        """Issue the forward pass of a snapshot; remote input features came with it, and above the first layer remote rows are exchanged."""
+        """Await the operations of a snapshot's forward pass, one after another; remote input features came with it, and above the first
+        layer remote rows are exchanged. step: 0 is the oldest."""
         if step in self.remaps:
             await Wait(Slot(Op.REMAP, step, 0))
         for layer in range(self.model.layers):
@@ -42,7 +44,8 @@ class Window:
                     await Wait(Slot(Op.ALLGATHER, step, layer))
 
     async def gradient(self, step: int) -> None:
-        """Issue the backward pass of a snapshot; above the first layer gradients of remote rows go back to their owners."""
+        """Await the operations of a snapshot's backward pass, one after another; above the first layer gradients of remote rows go back to
+        their owners."""
         for layer in reversed(range(self.model.layers)):
             recurs = self.model.recurs(layer) and step + 1 < self.length
             later = (Slot(Op.BACKWARD, step + 1, layer, back=True),) if recurs else ()
@@ -53,8 +56,8 @@ class Window:
                     await Wait(Slot(Op.ALLGATHER, step, layer, back=True))
 
     def needs(self) -> dict[Slot, list[Slot]]:
-        """Return the dependencies of each row: the row of its snapshot before it, and that of the snapshot before (of gradients: after)
-        it."""
+        """Return the dependencies of each operation of the window: the one before it on its snapshot, and that of the snapshot before (of
+        gradients: after)."""
         needs: dict[Slot, list[Slot]] = {}
         for step in range(self.length):
             last: list[Slot] = []

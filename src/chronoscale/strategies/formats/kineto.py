@@ -34,7 +34,7 @@ COLLECTIVES = {"AllReduce": Op.ALLREDUCE, "AllGather": Op.ALLGATHER, "ReduceScat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KinetoProfile:
-    """The events that torch.profiler recorded on one rank, by their beginning.
+    """Profile that torch.profiler recorded on one rank (Kineto), read from its exported JSON: a table of events by their beginning.
 
     Columns: category, name, start_ns and ns (int64, from the first event), track (a thread, or a device's stream), bytes (of copies, else
     0), correlation (joins what ran on the device with the call that launched it; -1: none).
@@ -48,12 +48,13 @@ class KinetoProfile:
 
     @property
     def on_device(self) -> bool:
-        """Whether anything ran on a GPU."""
+        """Whether anything in the profile ran on a GPU."""
         return bool(self.events["category"].isin(DEVICE).any())
 
 
 def read(path: Path) -> KinetoProfile:
-    """Read a profile, compressed by gzip or not. Raises UserError naming the file and the event for what is none."""
+    """Read a profile that torch.profiler exported on one rank (Chrome trace JSON, compressed by gzip or not). Raises UserError naming the
+    file and the event for what is none."""
     try:
         data = path.read_bytes()
         content = json.loads(gunzip(path, data) if data.startswith(GZIP) else data)
@@ -118,7 +119,7 @@ def _require_count(path: Path, about: Any, name: str, default: int) -> int:
 
 
 def as_trace(profile: KinetoProfile) -> Trace:
-    """Convert a profile to a trace to look at: what ran on the device, and what the host called (no operation inside another).
+    """Convert a torch.profiler profile to a trace to look at: what ran on the device, and what the host called (outermost calls only).
 
     Of the device, copies and NCCL's kernels lie in lanes of their own, other kernels of the busiest stream in COMPUTE, of further streams
     in COMPUTE2. Calls are the HOST's where there is a device, else COMPUTE. Kernels and calls are `Op.COMPUTE`: a profile knows no
@@ -158,7 +159,7 @@ def _op_and_lane(category: str, name: str, track: str, first: str, calls: Lane) 
 
 
 def is_outermost(events: pd.DataFrame) -> pd.Series[bool]:
-    """Return which events are calls on the host that lie in no other call of their thread."""
+    """Return which events of a torch.profiler profile are calls on the host that lie in no other call of their thread, bool [events]."""
     calls = events[events["category"] == HOST]
     end = calls["start_ns"] + calls["ns"]
     before = end.groupby(calls["track"]).transform(lambda ends: ends.cummax().shift(fill_value=-1))
@@ -166,8 +167,8 @@ def is_outermost(events: pd.DataFrame) -> pd.Series[bool]:
 
 
 def time_by_name(profile: KinetoProfile) -> pd.DataFrame:
-    """Return a table of the names that ran on the device or were called on the host: category, count, total ms, median µs and spread
-    (standard deviation) in %.
+    """Return where the time of a torch.profiler profile goes: for each name that ran on the device or was called on the host, category,
+    count, total ms, median µs and spread (standard deviation) in %, the longest total first.
 
     Times of calls include those of the calls inside them.
     """

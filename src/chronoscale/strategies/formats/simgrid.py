@@ -22,7 +22,8 @@ REPLAY = "replay.py"
 
 
 def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> list[Path]:
-    """Write `platform.xml`, `rows.json` and `replay.py` into `folder`, which is made.
+    """Export a trace for SimGrid (simgrid.org): write `platform.xml` (the cluster), `rows.json` (the schedule with its times) and
+    `replay.py`, which replays it, into `folder`, which is made. Returns their paths.
 
     A row takes the time that it took, and starts as long after it could (`start_gaps`) as it did: the replay ends when the trace ends, if
     SimGrid orders the rows as we do. Raises ValueError for a trace that has not every row of its schedule.
@@ -42,7 +43,7 @@ def write(trace: Trace, schedule: Schedule, cluster: Cluster, folder: Path) -> l
 
 
 def platform(cluster: Cluster, ranks: int) -> str:
-    """Return the XML of the first `ranks` devices of a cluster as a SimGrid platform.
+    """Return the XML of the first `ranks` devices of a cluster as a SimGrid platform, for an exported trace.
 
     A rank is a host, `rank-<n>`, with a core for each FIFO, joined by a link of its own to its machine's switch and by another, its share
     of the network card, to what joins machines. A link has half the latency: two make a way.

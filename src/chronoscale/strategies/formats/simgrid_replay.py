@@ -21,7 +21,8 @@ RINGS = {"ALLREDUCE": 2, "ALLGATHER": 1}  # times that data go round
 
 
 class Replay:
-    """A replay of the rows of a file by SimGrid; `end` is the latest end of a row so far."""
+    """Replay of an exported schedule's rows by SimGrid; `end` is the latest end of a row so far, s. content: what `rows.json` holds;
+    network: whether SimGrid times communication."""
 
     def __init__(self, content: dict[str, Any], network: bool) -> None:
         self.rows = content["rows"]
@@ -38,7 +39,7 @@ class Replay:
         self.begin, self.finish = ({group: Barrier(len(rows)) for group, rows in self.members.items() if group >= 0} for _ in range(2))
 
     def fifo(self, rows: list[int]) -> None:
-        """Perform rows of one FIFO, by their numbers."""
+        """Perform the rows of one queue of a rank, by their numbers, in order, each after what it waits for."""
         for number in rows:
             row = self.rows[number]
             for dep in row["after"]:
@@ -57,7 +58,7 @@ class Replay:
                 self.done[number].release()
 
     def communicate(self, row: Row, members: list[Row]) -> None:
-        """Send what a row sends, and wait until it has arrived."""
+        """Let SimGrid send what a row sends, and wait until it has arrived. members: the rows of all ranks in this collective."""
         here, others = Host.current(), [other for other in members if other["rank"] != row["rank"]]
         if not others:
             return
@@ -81,7 +82,8 @@ class Replay:
 
 
 def main(network: bool) -> None:
-    """Replay the rows that lie beside this file, and print the makespan."""
+    """Replay the schedule in `rows.json` beside this file on `platform.xml` by SimGrid, and print the makespan. network: time communication
+    by SimGrid's network, not as recorded."""
     folder = Path(__file__).parent
     content = json.loads((folder / "rows.json").read_text())
     engine = Engine([sys.argv[0], *(f"--cfg={setting}" for setting in CONFIG), "--log=root.thresh:warning"])

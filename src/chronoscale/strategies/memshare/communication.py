@@ -12,7 +12,8 @@ XI = 0.46  # ξ of section 4.2
 
 @dataclass(frozen=True, slots=True)
 class RowBytes:
-    """The bytes of a node's row (d_n), of an event's features (d_e) and of a shared node's memory as it is synchronised (d_mem)."""
+    """Bytes of what ranks send each other in MemShare's communication model (§4.2): a node's row (d_n), an event's features (d_e), and a
+    shared node's memory when it is synchronised (d_mem)."""
 
     node: int
     edge: int
@@ -21,10 +22,12 @@ class RowBytes:
 
 @dataclass(frozen=True, slots=True)
 class Communication:
-    """Bytes that all ranks exchange in one pass over the events: the terms of eq. 25, as Figure 7 stacks them, and `negatives`.
+    """Bytes that all ranks exchange in one pass over an event stream, by MemShare's communication model: the terms of eq. 25, as Figure 7
+    stacks them, and `negatives`.
 
-    hot, cold: of ends of events that are shared nodes, and of others; nodes, edges: rows fetched. memory: of shared nodes, to all other
-    ranks. negatives: rows of both kinds for the negative destinations of training, which the equation leaves out.
+    hot, cold: fetched for ends of events that are shared nodes (copied to all ranks), and for other ends; nodes, edges: rows of node data,
+    and of events' features. memory: of shared nodes, to all other ranks. negatives: rows of both kinds for the negative destinations of
+    training, which the equation leaves out.
     """
 
     hot_nodes: float
@@ -36,18 +39,18 @@ class Communication:
 
     @property
     def fetched(self) -> float:
-        """The bytes that are fetched: all but those that are synchronised."""
+        """The bytes that ranks fetch from others' parts: all but the synchronised memory of shared nodes."""
         return self.total - self.memory
 
     @property
     def total(self) -> float:
-        """The bytes in all, C_k of eq. 25."""
+        """The bytes in all, C_k of MemShare's eq. 25."""
         return float(sum(getattr(self, term.name) for term in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCut:
-    """Statistics of a partitioned event stream that eq. 25 needs.
+    """Statistics of an event stream partitioned over ranks that MemShare's eq. 25 (bytes exchanged) needs.
 
     events: |E|; hot_ends: E_k, ends of events that are shared nodes, 0 to 2 |E|; cut: λ, share of the events whose ends have different
     parts, neither shared; remote: λ̂ (eq. 24), share of shared nodes' recent neighbours whose event is in another part.
@@ -61,7 +64,7 @@ class StreamCut:
 
     @classmethod
     def of(cls, counts: Remoteness, remote: float | None = None) -> StreamCut:
-        """Return the counted cut; 0 of nothing.
+        """Return these statistics from the counts of a cut stream; shares of nothing are 0.
 
         remote: λ̂ in place of what eq. 24 comes to, such as λ of the same stream without shared nodes, which the paper says is close to it.
         """
@@ -76,8 +79,11 @@ class StreamCut:
 
 
 def published_communication(cut: StreamCut, widths: RowBytes, neighbours: float, theta: float, sent: float = 1.0) -> Communication:
-    """Evaluate eq. 25 as printed. neighbours: n of each root; theta: θ, at most 1; sent: η, share of shared nodes' events after which their
-    memory is synchronised."""
+    """Estimate the bytes that ranks exchange in one pass over a partitioned event stream by MemShare's eq. 25, as printed.
+
+    neighbours: n, sampled for each end of an event; theta: θ, probability that a remote neighbour is sampled, at most 1; sent: η, share of
+    shared nodes' events after which their memory is synchronised.
+    """
     hot = cut.hot_ends
     cold = 2 * cut.events - cut.hot_ends
     sampled = neighbours * min(theta, 1.0)
@@ -92,10 +98,11 @@ def published_communication(cut: StreamCut, widths: RowBytes, neighbours: float,
 
 
 def estimate_communication(counts: Remoteness, widths: RowBytes, theta: float, sent: float = 1.0) -> Communication:
-    """Evaluate eq. 25 with each ratio taken of what it multiplies.
+    """Estimate the bytes that ranks exchange in one pass over a partitioned event stream: MemShare's eq. 25, corrected so that each ratio
+    is of what it multiplies.
 
     That is: of the neighbours that there are, those of shared ends and of others apart, rows of nodes and of events apart; of ends, those
-    that the event's part does not have; and of further roots, where those were counted. theta, sent: θ and η, as in
+    that the event's part does not have; and of negative destinations, where those were counted. theta, sent: θ and η, as in
     `published_communication`.
     """
     share = min(theta, 1.0)
@@ -111,10 +118,11 @@ def estimate_communication(counts: Remoteness, widths: RowBytes, theta: float, s
 
 
 def variance_bound(remote: float, theta: float, mean: float, variance: float) -> float:
-    """Return an upper bound on the variance of a node's output, eq. 26.
+    """Return an upper bound on the variance of a graph node's output when remote neighbours are sampled with probability theta (MemShare
+    eq. 26).
 
-    remote: the share λ^{k,u} of its neighbours that is remote and sampled with probability theta, above 0. mean, variance: μ and δ² of what
-    neighbours send. Raises UserError for theta of 0 or less.
+    remote: λ^{k,u}, the share of the node's neighbours that lies on other ranks. mean, variance: μ and δ² of what neighbours send. Raises
+    UserError for theta of 0 or less.
     """
     if not theta > 0:
         raise UserError(f"theta: expected more than 0, got {theta}")
@@ -122,8 +130,8 @@ def variance_bound(remote: float, theta: float, mean: float, variance: float) ->
 
 
 def recommended_share(exponent: float) -> float:
-    """Return k = ξ^((1 - β) / (2 - β)), the share of nodes that is best shared where degrees follow a power law of exponent β (section
-    4.2).
+    """Return which share of the graph nodes MemShare's model (§4.2) says is best copied to all ranks, where degrees follow a power law of
+    this exponent β: k = ξ^((1 - β) / (2 - β)), ξ = 0.46.
 
     The paper recommends 0.1 at most all the same. Raises UserError unless β is above 2.
     """

@@ -16,25 +16,28 @@ Columns = Mapping[str, ArrayLike]
 
 
 class Sink(Protocol):
-    """An object that planners add blocks to: a Builder, or a Timer in its place."""
+    """Interface to which planners add rows: a Builder, which makes the schedule, or a Timer in its place, which estimates how long it
+    takes."""
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """Add one row a site; return one handle a site."""
+        """Add one row at each site (a place where a planner's iteration happens: a snapshot group, or a rank and iteration); return one
+        handle a site, int64 [sites], which goes into `after` of rows that wait for it."""
         ...
 
 
 class Blocks(Sink, Protocol):
-    """A Sink whose rows can be linked later: a Builder, or a Recast in its place."""
+    """Interface to which planners add rows that can be linked later: a Builder, or a Recast in its place."""
 
     kernels: Kernels
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """Add a dependency of `task` on `dep`, site by site."""
+        """Let rows wait for other rows, site by site. task, dep: handles that `add` returned, int64 [sites]; where either is -1 nothing
+        happens."""
         ...
 
 
 class Builder:
-    """A collector of blocks of rows; `finish` orders and freezes them.
+    """Collector of a planner's rows, added in blocks so that millions are built by a few array operations; `finish` makes the schedule.
 
     A block is one row for each of n *sites* (a site: a snapshot group, or a rank and iteration). `add` returns one row handle a site, -1
     where `where` is false; handles go into `after` of later blocks. Rows are finally sorted by `order` (stable, so that blocks of equal
@@ -59,9 +62,11 @@ class Builder:
         self._count = 0
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """Append a block. `columns` (merged, later ones win) broadcast to the sites; `rank` and `order` are among them.
+        """Append a block to the planned schedule: one operation in one lane, a row on each site.
 
-        Returns handles int64 [sites]. Raises TypeError for a column that no schedule has.
+        columns: of the schedule (work, unit, layer ...; later ones win), numbers or arrays [sites]; `rank` and `order` (by which rows are
+        finally sorted) are among them. where: bool [sites], which sites have the row; after: handles [sites] of rows that it waits for.
+        Returns handles int64 [sites], -1 without a row. Raises TypeError for a column that no schedule has.
         """
         values: dict[str, ArrayLike] = {"collective": NONE, "unit": NONE, "step": NONE, "layer": NONE}
         for part in columns:
@@ -91,13 +96,13 @@ class Builder:
         return handles
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """Add a dependency of `task` on `dep`, site by site; for dependencies on blocks that were added later (an earlier iteration's
-        end)."""
+        """Let rows wait for rows that were added later, such as an earlier iteration's end; site by site. task, dep: handles int64 [sites];
+        where either is -1 nothing happens."""
         present = (task >= 0) & (dep >= 0)
         self._edges.append((task[present], dep[present]))
 
     def finish(self) -> Schedule:
-        """Return the schedule. Raises ValueError when a dependency points to a later row."""
+        """Return the schedule of all blocks, sorted. Raises ValueError when a row waits for a later one."""
         if not self._blocks:
             empty: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
             return self._freeze(empty, np.zeros(1, np.int64), np.empty(0, np.int64))
@@ -110,7 +115,8 @@ class Builder:
         return self._freeze(columns, ptr, dep[by_task])
 
     def places(self) -> list[tuple[Ints, Ints]]:
-        """Return handles and row numbers in the schedule for each block, one a site; int64 [sites] both."""
+        """Return where the rows of each block stand in the finished schedule: handles and row numbers, int64 [rows of the block] both, for
+        `Recast`."""
         _, place = self._sort_rows()
         ends = np.cumsum([len(order) for order in self._order])
         return [(np.arange(end - len(order), end), place[end - len(order) : end]) for order, end in zip(self._order, ends, strict=True)]

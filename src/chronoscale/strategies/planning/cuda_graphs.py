@@ -12,10 +12,11 @@ from chronoscale.strategies.trace import Trace
 
 
 def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
-    """Return the schedule with rows inside CUDA graphs waiting for their rank's optimiser step before them, since graphs follow one
-    another.
+    """Return the schedule as CUDA graphs ran it, to be replayed and compared with that measurement: rows inside a graph also wait for their
+    rank's last optimiser step, since one graph follows another.
 
-    So nothing of an iteration begins in the one before. Where nothing ran as a graph it is the schedule itself.
+    measured: a trace of the schedule with entries `Op.GRAPH`. So nothing of an iteration begins in the one before. Where nothing ran as a
+    graph it is the schedule itself.
     """
     inside, steps = _inside(np.arange(len(schedule)), measured), schedule.op == Op.OPTIMIZE
     rows, needs = list[Ints](), list[Ints]()
@@ -35,7 +36,8 @@ def serialise_graphs(schedule: Schedule, measured: Trace) -> Schedule:
 
 
 def fold_graphs(predicted: Trace, measured: Trace) -> Trace:
-    """Return the prediction with rows that ran as one CUDA graph folded into one entry, as the measurement has them.
+    """Return a predicted trace in which the rows that ran as one CUDA graph in a measurement are one entry, so that the two compare row by
+    row.
 
     An entry stands where the last of its rows was, and holds the rows before it that are missing in the measurement.
     """

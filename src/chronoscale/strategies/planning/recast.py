@@ -47,7 +47,8 @@ class _Block(NamedTuple):
 
 
 class Recast:
-    """Builder of schedules that differ from an existing one only in their work and units.
+    """Builder of schedules that differ from an existing one only in how much work their rows do, and on which batch or window (`unit`):
+    faster than building each anew, for long epochs that are planned piece by piece.
 
     A planner adds the same blocks again, for as many sites in the same order, with the same dependencies; columns other than `CHANGING`,
     and dependencies, are those of the existing schedule, the same arrays. So is a column of `CHANGING` in which no block differs.
@@ -61,7 +62,8 @@ class Recast:
         self._even: dict[str, Ints] = {}  # of columns in which every block has one value: those of the schedule made last
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """Add the next block, with a row on every site. Returns its handles. Raises ValueError for another block than was built here."""
+        """Add the next block with a row on every site, taking its work and unit from `columns`. Returns handles, int64 [sites]. Raises
+        ValueError for another block than the existing schedule was built of."""
         values: dict[str, ArrayLike] = {"unit": -1}
         for part in columns:
             values.update(part)
@@ -79,10 +81,10 @@ class Recast:
         return block.handles
 
     def link(self, task: Ints, dep: Ints) -> None:
-        """Do nothing: the rows are linked as they were built."""
+        """Do nothing: the rows wait for what they waited for in the existing schedule."""
 
     def finish(self) -> Schedule:
-        """Return the schedule and begin the next one. Raises ValueError for blocks that are missing."""
+        """Return the schedule with the new work, and begin the next one. Raises ValueError for blocks that are missing."""
         if len(self._added) != len(self._blocks):
             raise ValueError(f"schedule '{self._schedule.name}': {len(self._added)} of {len(self._blocks)} blocks")
         self._schedule = self._schedule.with_work(**{name: self._column(name) for name in CHANGING})

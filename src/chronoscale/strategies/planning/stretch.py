@@ -13,10 +13,10 @@ ROWS = 1_000_000  # of a stretch, about: some 400 MB while it is planned and rep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """A schedule of consecutive iterations of an epoch, planned without the others.
+    """Piece of an epoch's schedule: consecutive iterations, planned without the others, so that the simulator need not hold a long epoch.
 
     Its iteration 0 is no work: the optimiser steps of the iteration before, a row a rank in their order, which launch nothing and end when
-    what came before is over. Its iteration i > 0 is the epoch's `first` + i - 1, and its rows behind the steps are the epoch's from `row`
+    what came before is over. Its iteration i > 0 is the epoch's `first` + i - 1, and its rows behind those steps are the epoch's from `row`
     on. Iterations of a rank do not overlap: none of its rows starts before its step of the iteration before has ended, and every rank has a
     step in every iteration. Stretches of one shape have one structure, the same arrays (`recast`).
     """

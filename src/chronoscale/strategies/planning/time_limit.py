@@ -21,7 +21,8 @@ LOW = 10  # niceness: planning gives way to training
 
 
 def plan_within(seconds: float, strategy: Strategy, workload: Workload, ranks: int, costs: CostModel) -> Schedule | None:
-    """Return the strategy's schedule, or None when it has none after `seconds`; starting the process does not count.
+    """Let a strategy plan in a process of its own, beside a training run that waits no longer than `seconds`; return its schedule, or None
+    when it has none by then. Starting the process does not count.
 
     The planner's ChronoscaleWarnings are issued here, once. Raises UserError as `plan` does, MachineError when the process dies.
     """

@@ -14,10 +14,11 @@ from chronoscale.strategies.schedule import Ints, Lane, Op
 
 
 class Timer:
-    """A stand-in for a Builder that adds up time instead of rows, so that a planner estimates with the very code that plans.
+    """Stand-in for a Builder that adds up time instead of rows, so that a planner (REAL's) estimates group times with the very code that
+    plans.
 
     Each of n sites is a device of its own, all lanes free at 0; kernels are launched one after another, as a rank's host does. Handles are
-    ends in ns, int64 [sites]; a site without a row ends at 0 and takes no time.
+    ends in ns, int64 [sites]; a site without a row ends at 0 and takes no time. `busy`: sum of durations and launches, ns [sites].
     """
 
     def __init__(self, sites: int, costs: CostModel, kernels: Kernels) -> None:
@@ -28,7 +29,8 @@ class Timer:
         self.busy = np.zeros(sites, np.int64)  # sum of durations over all lanes and of launching, ns
 
     def add(self, op: Op, lane: Lane, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()) -> Ints:
-        """Run a block on every site; return the ends of its rows, int64 [sites] ns."""
+        """Run one operation on every site of the estimate: behind what its lane has done so far, and behind `after` (ends of other rows,
+        ns). columns, where: as a Builder takes them. Returns the ends of its rows, int64 [sites] ns."""
         block = Builder("estimate", 1, kernels=self._kernels)
         here: Columns = {"rank": 0, "order": np.arange(len(self.busy))}
         present = block.add(op, lane, *columns, here, where=where) >= 0
@@ -46,6 +48,6 @@ class Timer:
 
     @property
     def span(self) -> Floats:
-        """The time at which the last lane of each site falls idle, float64 [sites] ns."""
+        """When the last lane of each site falls idle, its estimated total time, float64 [sites] ns."""
         span: Ints = np.maximum.reduce(list(self._free.values()))
         return span.astype(np.float64)

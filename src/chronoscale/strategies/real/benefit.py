@@ -16,7 +16,8 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Benefit:
-    """Times of snapshot groups and the time that pairs of them save (t_k and R_{k1,k2} of REAL §5.1).
+    """Times of snapshot groups and what pairs of them save by sharing a GPU, which REAL's schedulers balance (t_k and R_{k1,k2} of REAL
+    §5.1).
 
     times: float64 [n], ns of each group without a partner; reuse: float64 [n, k], ns saved when groups i and i+1+j share a GPU (0:
     nothing). Only neighbours closer than a group's length share snapshots, so the matrix R is a band.
@@ -26,7 +27,8 @@ class Benefit:
     reuse: Floats
 
     def load(self, first: Ints, second: Ints) -> Floats:
-        """Return the load L of pairs of groups (eq. 9), float64 ns; second -1: only the first one."""
+        """Return the time that a GPU takes for two groups together (the load L of REAL eq. 9), float64 ns. first, second: numbers of
+        groups, int64; second -1: only the first one."""
         near, far = np.minimum(first, second), np.maximum(first, second)
         apart = far - near
         shared = (second >= 0) & (apart >= 1) & (apart <= self.reuse.shape[1])
@@ -35,11 +37,12 @@ class Benefit:
 
 
 def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
-    """Compute the times of all groups with type I reuse, and the savings of all pairs with type II, by running the planner itself against a
-    clock.
+    """Estimate the times of all snapshot groups, and what every pair would save on one GPU, for REAL's schedulers (t and R of §5.1): the
+    planner's own rows are timed with `costs`.
 
-    Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without sharing, so what
-    overlap hides is not counted as saved.
+    Times are with type I reuse (of what consecutive snapshots of a group have in common), savings from type II (of snapshots that two
+    groups share). Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without
+    sharing, so what overlap hides is not counted as saved.
     """
     lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
     stride, size = workload.hyper.stride, workload.hyper.group_size

@@ -13,7 +13,8 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
-    """Return the makespan of a placement, sum over iterations of (largest load + alpha), ns.
+    """Return the makespan of a placement of snapshot groups on GPUs, sum over iterations of (largest load + alpha), ns, by plain loops that
+    share nothing with REAL's planners: what these claim is checked by it.
 
     Raises UserError, naming the group or the GPU, unless every group of `benefits` is placed once, on a GPU that is there, with at most one
     other.
@@ -23,7 +24,8 @@ def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
 
 
 def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:
-    """Return the makespan of a schedule of kind "groups" from the places of its backward passes, one a group, ns.
+    """Return the makespan of a planned schedule of snapshot groups (kind "groups"), sum over iterations of (largest load + alpha), ns, from
+    where its backward passes are, one a group: it checks what REAL's planners claim.
 
     Raises UserError unless every group is placed once, at most two a GPU and iteration, and for a group with a row in another place.
     """

@@ -12,8 +12,8 @@ from chronoscale.strategies.real.solver import BeyondLicence, Solution
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
-    """Solve an integer program by Gurobi, within `seconds` or to a relative `gap`. Raises BeyondLicence, and MachineError when Gurobi
-    fails."""
+    """Solve REAL-L's integer program by Gurobi, within `seconds` or to a relative `gap` between solution and bound. threads 0: as Gurobi
+    likes. Raises BeyondLicence, and MachineError when Gurobi fails."""
     try:
         return _solve(model, seconds, gap, threads)
     except gurobipy.GurobiError as error:

@@ -13,7 +13,8 @@ from chronoscale.strategies.real.solver import Solution
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float, threads: int) -> Solution:
-    """Solve an integer program by HiGHS, within `seconds` or to a relative `gap`. Raises MachineError when HiGHS fails."""
+    """Solve REAL-L's integer program by HiGHS, within `seconds` or to a relative `gap` between solution and bound. threads 0: as HiGHS
+    likes. Raises MachineError when HiGHS fails."""
     lp, rows = highspy.HighsLp(), model.rows
     lp.num_row_, lp.num_col_ = model.rows.shape
     lp.col_cost_ = model.cost

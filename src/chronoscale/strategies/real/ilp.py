@@ -33,11 +33,11 @@ MAX_COLUMNS = 200_000  # of a model that is worth building: 630 groups
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ILPResult:
-    """The result of solving REAL-L's program; times in ns.
+    """Result of solving REAL-L's integer program (which groups share a GPU); times in ns.
 
-    status: the solver's, of a model whose loads may be rounded; 'certified': not solved, since the start was good enough; 'too large': not
-    built. objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own lower bound on any makespan, 0 without
-    one; certified: the bound that was passed in. improved: whether the start was improved on.
+    mate: the partner of each group. status: the solver's, of a model whose loads may be rounded; 'certified': not solved, since the start
+    was good enough; 'too large': not built. objective: makespan of `mate` by eq. 10, never above the start's. proved: the solver's own
+    lower bound on any makespan, 0 without one; certified: the bound that was passed in. improved: whether the start was improved on.
     """
 
     status: Status | Literal["certified", "too large"]
@@ -52,26 +52,27 @@ class ILPResult:
 
     @property
     def bound(self) -> float:
-        """The better of the two lower bounds, ns."""
+        """The better of the two lower bounds on any schedule's makespan, the solver's and the certified one, ns."""
         return max(self.proved, self.certified)
 
     @property
     def gap(self) -> float:
-        """The gap of the better bound, relative to the objective, as in REAL §5.2."""
+        """How far the placement may be from the best, (makespan - better bound) / makespan, as in REAL §5.2."""
         return self.to(self.bound)
 
     def to(self, bound: float) -> float:
-        """Return the gap to one of the bounds, relative to the objective."""
+        """Return how far the placement may be from the best by one of the lower bounds (ns): (makespan - bound) / makespan."""
         return (self.objective - bound) / self.objective if self.objective > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ILPSettings:
-    """Settings of a solve: it ends within `gap` of the optimum, or after `seconds`; a certified bound within `gap` of the start ends it at
-    once, unless `always`.
+    """Settings of a solve of REAL-L's integer program: it ends within `gap` of the optimum, or after `seconds`; a certified bound within
+    `gap` of the start ends it at once, unless `always`.
 
-    levels 0 keeps all loads apart in the compact program; otherwise only the model rounds them down, and the solver's gap is tightened by
-    what that costs. threads 0: as the solver likes.
+    formulation: the paper's, or one without the symmetry of GPUs and iterations (compact). levels 0 keeps all loads apart in the compact
+    program; otherwise only the model rounds them down, and the solver's gap is tightened by what that costs. threads 0: as the solver
+    likes.
     """
 
     seconds: float
@@ -83,24 +84,26 @@ class ILPSettings:
     always: bool = False
 
 
-def optimise(benefits: Benefit, gpus: int, start: Mates, how: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
-    """Solve REAL-L's program from the matching `start`; certified > 0 adds the cut "objective >= certified" to a model of unrounded loads.
+def optimise(benefits: Benefit, gpus: int, start: Mates, settings: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
+    """Improve a pairing of snapshot groups by REAL-L's integer program (§5.2), within the time that the `settings` give.
 
-    Raises MachineError when the solver fails or is not installed.
+    start: the partner of each group (-1: none) to begin with. alpha: ns of synchronisation an iteration. certified: a lower bound on any
+    makespan, ns (`lower_bound`); above 0 it also cuts off what cannot be in a model of unrounded loads. Raises MachineError when the solver
+    fails or is not installed.
     """
-    gap, formulation = how.gap, how.formulation
+    gap, formulation = settings.gap, settings.formulation
     value = makespan(benefits, start, gpus, alpha)
-    if not how.always and certified > 0 and value - certified <= gap * value:
+    if not settings.always and certified > 0 and value - certified <= gap * value:
         return ILPResult("certified", start, value, 0.0, certified, 0.0, "none", formulation, False)
     if _columns(benefits, gpus, formulation) > MAX_COLUMNS:
         return ILPResult("too large", start, value, 0.0, certified, 0.0, "none", formulation, False)
-    build = partial(compact_program, levels=how.levels) if formulation == "compact" else published_program
+    build = partial(compact_program, levels=settings.levels) if formulation == "compact" else published_program
     model = build(benefits, gpus, alpha, start)
     rounded = float(model.cost @ model.start)  # at most 1: the start's makespan is the unit
-    if certified > 0 and (formulation == "published" or not how.levels):
+    if certified > 0 and (formulation == "published" or not settings.levels):
         model = model.at_least(certified)
     allowed = max(1 - (1 - gap) / rounded, 0.0) if rounded > 0 else gap
-    solution = solve(model, how.seconds, allowed, how.solver, how.threads)
+    solution = solve(model, settings.seconds, allowed, settings.solver, settings.threads)
     proved = 0.0 if solution.status == "infeasible" else max(solution.bound * model.unit, 0.0)
     if solution.values is not None:
         mate = model.mates(solution.values)
@@ -119,8 +122,8 @@ def _columns(benefits: Benefit, gpus: int, formulation: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RealL(GroupStrategy):
-    """A strategy that improves REAL-G+'s placement by an integer program; the placement itself where a certified bound puts it within 10 %,
-    and where the program is too large or fails.
+    """REAL-L: planner that improves REAL-G+'s placement of snapshot groups by an integer program; the placement itself where a certified
+    bound puts it within 10 % of the best, and where the program is too large or fails.
 
     floor_s: the least time limit, seconds. always: run the solver even where the certified bound proves enough.
     """
@@ -138,7 +141,7 @@ class RealL(GroupStrategy):
         return self._solve_placement(compute_benefit(workload, costs), ranks)[0]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks.
+        """Plan one epoch by REAL-L. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks.
 
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
         would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
@@ -148,7 +151,8 @@ class RealL(GroupStrategy):
         return certify(lower(self.name, workload, placement, self.reuse, costs), benefits, least, note)
 
     def sketch(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan REAL-G+'s placement, from which the program would go on."""
+        """Plan with REAL-G+'s placement, from which the integer program would go on: the same kinds of work, for a profile, without
+        solving."""
         placement = seat(benefits := compute_benefit(workload, costs), search(benefits, ranks), ranks)
         return certify(lower(self.name, workload, placement, self.reuse, costs), benefits)
 

@@ -20,7 +20,8 @@ INF = float("inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseMatrix:
-    """A sparse matrix of `shape` by its entries: `row` and `column` int64, `value` float64, each place once, columns in order."""
+    """Sparse matrix of an integer program's constraints, by its entries: `row` and `column` int64, `value` float64, each place once, by
+    column."""
 
     row: Ints
     column: Ints
@@ -29,12 +30,13 @@ class SparseMatrix:
 
     @classmethod
     def of(cls, row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> SparseMatrix:
-        """Return the matrix of entries in any order; those of one place are added up."""
+        """Return the matrix of entries in any order; those of one place are added up. row, column: int64 [entries]; value: float64
+        [entries]."""
         place, which = np.unique(column * shape[0] + row, return_inverse=True)
         return cls(place % shape[0], place // shape[0], np.bincount(which, value, len(place)).astype(np.float64), shape)
 
     def above(self, other: SparseMatrix) -> SparseMatrix:
-        """Return the rows of this matrix, then those of another of the same width."""
+        """Return this matrix with the rows of another, of the same width, below its own."""
         row, column = np.concatenate([self.row, other.row + self.shape[0]]), np.concatenate([self.column, other.column])
         return SparseMatrix.of(row, column, np.concatenate([self.value, other.value]), (self.shape[0] + other.shape[0], self.shape[1]))
 
@@ -46,10 +48,11 @@ class SparseMatrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerProgram:
-    """An integer program: min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`; float64.
+    """REAL-L's problem for a solver: min cost @ x with row_lower <= rows @ x <= row_upper, lower <= x <= upper, x integer where `integer`;
+    float64.
 
-    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: x to partners. Loads may be rounded down
-    (`compact_program`): then the optimum is a lower bound on the makespan.
+    Values are in `unit` ns, so that they are about 1. `start`: a feasible x. `mates`: turns x into the partner of each snapshot group.
+    Loads may be rounded down (`compact_program`): then the optimum is a lower bound on the makespan.
     """
 
     formulation: str
@@ -65,7 +68,8 @@ class IntegerProgram:
     mates: Callable[[Floats], Mates]
 
     def at_least(self, makespan_ns: float) -> IntegerProgram:
-        """Return the program with a valid cut: the objective is not below a certified bound."""
+        """Return the program with one more constraint, which any solution meets: the objective is not below a certified bound on the
+        makespan, ns."""
         below = SparseMatrix(np.zeros(len(self.cost), np.int64), np.arange(len(self.cost)), self.cost, (1, len(self.cost)))
         low, high = np.append(self.row_lower, makespan_ns / self.unit), np.append(self.row_upper, INF)
         return replace(self, rows=self.rows.above(below), row_lower=low, row_upper=high)
@@ -98,8 +102,9 @@ class _Constraints:
 
 
 def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) -> IntegerProgram:
-    """Build the program of the paper (REAL eq. 9-14).
+    """Build REAL-L's integer program as the paper has it (REAL eq. 9-14), for a solver.
 
+    benefits: times of snapshot groups and what pairs save. alpha: ns of synchronisation an iteration. start: partners of a known placement.
     x_{k,i,j}: group k in iteration i on GPU j (eq. 11-12); y: both of a pair there (McCormick, eq. 13); T_i over every load (eq. 14). As
     many iterations as groups could need without pairs. y is made for the pairs that save something: others do not enter eq. 14. Where alpha
     > 0 an iteration costs it only when it is used.
@@ -158,12 +163,14 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
 
 
 def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
-    """Build a program without the symmetry of GPUs and iterations, which it does not name: there is nothing to permute.
+    """Build REAL-L's integer program (which snapshot groups share a GPU) without the symmetry of GPUs and iterations, which it does not
+    name: there is nothing to permute, and solvers end sooner.
 
-    z_p: seat p (a single group, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g.
-    Iterations filled by falling load are the best there are, so D u_g >= N_g with u_g integer says all that x_{k,i,j} says. Objective:
-    alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads
-    are rounded down to `levels` of them: smaller, and a bound.
+    start: partners of a known placement; alpha: ns of synchronisation an iteration. Variables: z_p: seat p (a single group, or any pair) is
+    taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g. Iterations filled by falling load are the best
+    there are, so D u_g >= N_g (D GPUs) with u_g integer says all that the paper's x_{k,i,j} says. Objective: alpha u_0 + the sum over
+    levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads are rounded down to
+    `levels` of them: smaller, and a bound.
     """
     n = len(benefits.times)
     near, far = np.triu_indices(n, 1)

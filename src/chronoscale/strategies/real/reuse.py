@@ -19,11 +19,11 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class RealType1(RoundRobinStrategy):
-    """A strategy with PSG's placement and REAL's type I reuse: difference maps where they are cheaper, selective transformation, three
-    lanes (REAL §4.1)."""
+    """REAL type I: planner with PSG's placement (groups in turn) and REAL's reuse within a group: only differences between snapshots are
+    sent where that is cheaper, only changed rows are transformed, and three lanes overlap (REAL §4.1)."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch, with a certified bound on it. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
         schedule, benefits = GroupStrategy.plan(self, workload, ranks, costs), compute_benefit(workload, costs)
         apart = Benefit(
             benefits.times, np.zeros_like(benefits.reuse)

@@ -20,8 +20,8 @@ TOLERANCE = 1e-6  # relative: what solvers take for equal
 
 
 def certify(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
-    """Return `schedule` with its makespan by eq. 10, recomputed from its rows, a certified lower bound on it (`certified`, or computed),
-    and a note.
+    """Return a plan of REAL's with three remarks in it: its makespan by eq. 10, recomputed from its rows; a lower bound on that of any plan
+    (`certified`, ns, or computed here); and a note for readers.
 
     alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError for a schedule that
     `check_schedule` refuses, ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
@@ -35,7 +35,8 @@ def certify(schedule: Schedule, benefits: Benefit, certified: float | None = Non
 
 @dataclass(frozen=True, slots=True)
 class ScheduledStrategy(GroupStrategy):
-    """A strategy with type I reuse in every group and type II in pairs, whose groups are placed by `seated(benefits, ranks)`."""
+    """Planner of REAL's schedulers: snapshot groups are placed on GPUs and iterations by `seated(benefits, ranks)`, with reuse within every
+    group (type I) and between two that share a GPU (type II)."""
 
     name: str
     title: str
@@ -48,6 +49,6 @@ class ScheduledStrategy(GroupStrategy):
         return self.seated(compute_benefit(workload, costs), ranks)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch, with a certified bound on it. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
         benefits = compute_benefit(workload, costs)
         return certify(lower(self.name, workload, self.seated(benefits, ranks), self.reuse, costs), benefits)

@@ -13,7 +13,8 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def mates(placement: Placement) -> Mates:
-    """Return the partner with which each group shares a GPU and iteration; int32 [groups], -1 for none."""
+    """Return the partner with which each snapshot group shares a GPU and iteration in a placement, int32 [groups], -1 for none; REAL's
+    searches work on partners, not on places."""
     partners = np.full(len(placement.slot), -1, np.int32)
     second = np.flatnonzero(placement.slot == 1)
     lead = placement.first()[second]
@@ -22,7 +23,11 @@ def mates(placement: Placement) -> Mates:
 
 
 def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
-    """Return the first and second group (-1: none; the first is the earlier one) of every seat, int64, and its load, float64 ns."""
+    """Return what each GPU would train at a time (a seat: a pair of groups, or a single one), from the partner of each group (`mate`, -1:
+    none).
+
+    That is: the first and second group of every seat, int64 (the first is the earlier one; second -1: none), and its time, float64 ns.
+    """
     unit = np.arange(len(mate))
     first = unit[(mate < 0) | (mate > unit)]
     second = mate[first].astype(np.int64)
@@ -30,8 +35,8 @@ def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
 
 
 def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> float:
-    """Return the sum over iterations of the largest load + alpha (eq. 10) when the seats, by falling load, fill one iteration after
-    another; ns.
+    """Return how long an epoch takes by REAL's eq. 10 when groups are paired so (`mate`: the partner of each, -1: none): the sum over
+    iterations of the largest load + alpha, ns, with seats (pairs, single groups) filling one iteration after another by falling load.
 
     No other way to spread these seats is shorter: the (i gpus + 1)-th largest load is a lower bound on the (i + 1)-th longest iteration.
     """
@@ -40,7 +45,8 @@ def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> f
 
 
 def seat(benefits: Benefit, mate: Mates, gpus: int) -> Placement:
-    """Place seats by falling load, one a GPU, iteration after iteration. Raises UserError for 0 GPUs."""
+    """Place paired snapshot groups (`mate`: the partner of each, -1: none) on GPUs, for REAL's planners: by falling load, one pair or
+    single group a GPU, iteration after iteration. Raises UserError for 0 GPUs."""
     if gpus < 1:
         raise UserError(f"at least one GPU is needed, got {gpus}")
     first, second, load = seats(benefits, mate)

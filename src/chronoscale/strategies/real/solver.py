@@ -23,8 +23,8 @@ LICENCES = ("/opt/gurobi/gurobi.lic", "/opt/gurobi1300/gurobi.lic", str(Path.hom
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The result of a solver. values: the solution, None without one; bound: a lower bound on the optimum, in the model's unit; solver:
-    name and version."""
+    """Result of a solver on REAL-L's integer program. values: the solution x, None without one; bound: a lower bound on the optimum, in the
+    model's unit; solver: name and version."""
 
     status: Status
     values: Floats | None
@@ -34,21 +34,22 @@ class Solution:
 
 
 class SolverNotInstalled(MachineError):
-    """An error: the solver is not installed."""
+    """Error for a solver of integer programs (HiGHS, Gurobi) that is not installed."""
 
 
 class BeyondLicence(Exception):
-    """An error: Gurobi has no licence for a model of this size."""
+    """Error for a model that Gurobi has no licence for, because of its size."""
 
 
 def licence_covers(model: IntegerProgram) -> bool:
-    """Return whether Gurobi may be tried: the model is within the bundled licence, or a licence of the user's own is there."""
+    """Return whether Gurobi may solve this program: it is within the licence that comes with gurobipy, or a licence of the user's own is
+    there."""
     own = "GRB_LICENSE_FILE" in os.environ or any(Path(path).is_file() for path in LICENCES)
     return own or max(model.rows.shape) <= BUNDLED
 
 
 def solve(model: IntegerProgram, seconds: float, gap: float = 0.0, solver: Name = "auto", threads: int = 0) -> Solution:
-    """Solve an integer program from `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
+    """Solve REAL-L's integer program from `model.start`, until the optimum is known to within `gap` (relative) or `seconds` have passed.
 
     auto: Gurobi where it is installed and its licence covers the model, else HiGHS. threads 0: the solver's choice. Raises MachineError
     when the solver itself fails or is not installed, and for 'gurobi' when the model is beyond its licence (its error 10010).

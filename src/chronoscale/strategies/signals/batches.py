@@ -26,17 +26,18 @@ TRAIN, VALIDATE = 0, 1  # `step` of an epoch's rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchEnds:
-    """Handles int64 [batches, ranks]: the last computation of each batch, and the row that ends it; a first row of NONE stands before
-    `over`."""
+    """Ends of planned batches on a signal, handles of rows int64 [batches, ranks]: the last computation of each batch, and the row that
+    ends it; a first row of -1 stands before `over`."""
 
     computed: Ints
     over: Ints
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
-    """Plan one epoch on windows of a signal: every training window once, then every validation window.
+    """Plan one epoch of training a forecaster on a signal: every training window once, then every validation window, as a schedule.
 
-    name: of a strategy. feeding: where windows lie and how ranks get them. Raises UserError for a series that is too short.
+    name: the strategy's, for the schedule. feeding: where windows lie and how ranks get them. Raises UserError for a series that is too
+    short.
     """
     hyper, resident = workload.hyper, 4 * workload.model.parameters * FP32 + feeding.store.device_bytes(workload)
     builder = _begin(name, workload, ranks, feeding, resident, "windows")
@@ -52,7 +53,8 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: SignalFeeding
 
 
 def plan_preparation(name: str, workload: Workload, ranks: int, feeding: SignalFeeding) -> Schedule:
-    """Plan what happens once before the first epoch: standardising, and moving readings to where the strategy keeps them.
+    """Plan what happens once before the first epoch on a signal, as a schedule: standardising, and moving readings to where the strategy
+    (`name`) keeps them.
 
     Raises UserError for another family or a series that is too short.
     """

@@ -15,8 +15,10 @@ LOCAL = "+local"
 
 @dataclass(frozen=True, slots=True)
 class SignalFeeding:
-    """Settings of where a strategy stores a signal's readings; `local`: windows come from a fixed part of them a rank, in whole batches
-    (PGT-I §5.4).
+    """How a strategy feeds batches of a signal to ranks: where its readings lie (`store`); a schedule carries it as text
+    (`Schedule.feeding`) to the ranks that execute it.
+
+    local: each rank's windows come from a fixed part of them, in whole batches (PGT-I §5.4).
     """
 
     store: Store
@@ -27,21 +29,23 @@ class SignalFeeding:
 
     @classmethod
     def of(cls, schedule: Schedule) -> SignalFeeding:
-        """Return the feeding that `Schedule.feeding` names. Raises UserError for an unknown store: the schedule is of another version."""
+        """Return how a schedule on a signal feeds its batches, read from `Schedule.feeding`. Raises UserError for an unknown store: the
+        schedule is of another version."""
         name = schedule.feeding.removesuffix(LOCAL)
         if name not in STORES:
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {', '.join(STORES)}")
         return cls(STORES[name], schedule.feeding.endswith(LOCAL))
 
     def training(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
-        """Return the assignment of training windows to ranks and batches, shuffled every epoch."""
+        """Return which training windows of a signal each rank takes in each batch, shuffled every epoch."""
         return WindowAssignment(windows.train, ranks, hyper.batch_size, self.local, seed=hyper.seed, limit=hyper.batches)
 
     def validation(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
-        """Return the assignment of validation windows, in order of time; none unless the experiment validates."""
+        """Return which validation windows of a signal each rank takes in each batch, in order of time; none unless the experiment
+        validates."""
         chosen = windows.validation if hyper.validate else range(0)
         return WindowAssignment(chosen, ranks, hyper.batch_size, self.local, shuffled=False, limit=hyper.batches)
 
     def test(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
-        """Return the assignment of test windows, in order of time."""
+        """Return which test windows of a signal each rank takes in each batch, in order of time."""
         return WindowAssignment(windows.test, ranks, hyper.batch_size, self.local, shuffled=False)

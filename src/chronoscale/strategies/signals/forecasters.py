@@ -20,7 +20,8 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 
 
 class ForecasterModel(NamedTuple):
-    """The parts of a forecaster: `spatial` diffusion, gcn or attention, `temporal` gru or none.
+    """What a forecaster of signals consists of, in the table by which plans count its work: `spatial` diffusion, gcn or attention,
+    `temporal` gru or none. source: its paper.
 
     All read every value at every step of a window; of the calendar every step, or, with `clock`, the last one, which they cannot do
     without.
@@ -42,8 +43,8 @@ FORECASTERS: Mapping[str, ForecasterModel] = {
 
 @dataclass(frozen=True, slots=True)
 class ForecasterWork:
-    """The work of a forward pass. A window: `flops`, fp32 values `moved` through memory, values `saved` for backward; a pass: values
-    `fixed` read."""
+    """Counted work of a forecaster's forward pass, for cost models. For each window: `flops`, fp32 values `moved` through memory, values
+    `saved` for the backward pass; once for a batch: values `fixed` that are read (weights, the graph)."""
 
     flops: int = 0
     moved: int = 0
@@ -59,7 +60,8 @@ class ForecasterWork:
 
 @dataclass(frozen=True, slots=True)
 class GraphOperations:
-    """The operations of forecasters on a graph, as work; each reads its operands from memory and writes its result once."""
+    """Counts of the work of a forecaster's operations on a sensor graph, for cost models; each operation reads its operands from memory and
+    writes its result once. hops: diffusion steps."""
 
     nodes: int
     edges: int
@@ -67,11 +69,11 @@ class GraphOperations:
 
     @property
     def terms(self) -> int:
-        """The number of diffusion terms: the signal itself and each of its diffusions."""
+        """The number of diffusion terms: the signal itself, and each of its diffusions in both directions."""
         return 1 + 2 * self.hops
 
     def diffusion(self, width: int) -> ForecasterWork:
-        """Return the work of `hops` diffusion steps in both directions."""
+        """Count the work of `hops` diffusion steps in both directions, on `width` values a node."""
         dense = self.nodes <= DENSE_NODES
         entries = self.nodes**2 if dense else self.edges
         moved = width * self.nodes * (self.terms if dense else 4 * self.hops)
@@ -80,22 +82,25 @@ class GraphOperations:
         )  # int64 column, value
 
     def product(self, inner: int, outer: int) -> ForecasterWork:
-        """Return the work of rows times a matrix, added to a result that is there."""
+        """Count the work of all nodes' rows times a matrix [inner, outer], added to a result that is there."""
         return ForecasterWork(2 * self.nodes * inner * outer, self.nodes * (inner + 2 * outer), 0, inner * outer)
 
     def convolution(self, inner: int, outer: int) -> ForecasterWork:
-        """Return the work of a diffusion and its product; the backward pass needs only its input, which is counted where it is computed."""
+        """Count the work of a diffusion convolution, `inner` to `outer` values a node; the backward pass needs only its input, which is
+        counted where it is computed."""
         return self.diffusion(inner) + self.product(self.terms * inner, outer)
 
     def elementwise(self, width: int, read: int = 0) -> ForecasterWork:
-        """Return the work of an elementwise result that is saved for the backward pass, from `read` values."""
+        """Count the work of an elementwise result, `width` values a node, that is saved for the backward pass and computed from `read`
+        values a node."""
         return ForecasterWork(0, self.nodes * (width + read), self.nodes * width)
 
 
 def forecaster_shape(
     choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact", calendar: int = 0
 ) -> ModelShape:
-    """Return the sizes of a forecaster; `parameters` is what the module of this variant has. The last `calendar` channels tell the time.
+    """Return the sizes of a forecaster of signals, for planning. channels: values of a sensor a step, of which the last `calendar` tell the
+    time; window, horizon: steps read and predicted; variant: "exact" or "as-published", which differ in `parameters`.
 
     Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
     """
@@ -212,16 +217,26 @@ def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) 
 
 
 def forward_flops(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Return the floating-point operations of a forward pass of a batch of `windows`: matrix products; elementwise work is not counted."""
+    """Count the floating-point operations of a forecaster's forward pass on a batch of `windows`, for plans: matrix products only.
+
+    nodes, edges: of the sensor graph. window, horizon: steps read and predicted.
+    """
     return _work(shape, nodes, edges, window, horizon).flops * windows
 
 
 def forward_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Return the bytes that a forward pass moves through device memory, were nothing cached between two operations."""
+    """Count the bytes that a forecaster's forward pass on a batch of `windows` moves through device memory, were nothing cached between two
+    operations, for plans.
+
+    nodes, edges: of the sensor graph. window, horizon: steps read and predicted.
+    """
     work = _work(shape, nodes, edges, window, horizon)
     return 4 * (work.moved * windows + work.fixed)
 
 
 def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, window: int, horizon: int) -> Count:
-    """Return the bytes of activations that a forward pass of a batch of `windows` keeps for its backward pass."""
+    """Count the bytes of activations that a forecaster's forward pass on a batch of `windows` keeps for its backward pass, for plans.
+
+    nodes, edges: of the sensor graph. window, horizon: steps read and predicted.
+    """
     return 4 * _work(shape, nodes, edges, window, horizon).saved * windows

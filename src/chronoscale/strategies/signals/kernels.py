@@ -8,13 +8,14 @@ from chronoscale.strategies.workload import Workload
 
 
 def model_key(workload: Workload) -> str:
-    """Return the key that tells models apart whose kernels differ: the variant, and whether the graph is a dense matrix or a sparse one."""
+    """Return the key under which kernels of a workload's forecaster were counted: its name, whether as published, and whether its graph is
+    so large that it is sparse, not a dense matrix."""
     published, sparse = workload.hyper.variant == "as-published", workload.signal.sensors > DENSE_NODES
     return workload.model.name + " as-published" * published + " sparse" * sparse
 
 
 def kernels_of(workload: Workload, ranks: int) -> Kernels:
-    """Return the counts of kernels of epochs on a signal. Raises UserError for a model that was not counted."""
+    """Return the counts of GPU kernels for planning epochs on a signal. Raises UserError for a model that was not counted."""
     model, hyper = workload.model, workload.hyper
     sizes = {
         "window": hyper.window,

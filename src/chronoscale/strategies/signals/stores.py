@@ -20,7 +20,8 @@ MEASURE, SETTLE = 0, 1  # `step` of MATERIALISE in a preparation: moments of a p
 
 
 class ReadingBytes(NamedTuple):
-    """Bytes of readings: of one step, of all steps, of every window copied out (PGT-I eq. 1), of one array and an index (eq. 2)."""
+    """Bytes of a signal's readings as strategies store them: of one step, of all steps, of every window copied out (PGT-I eq. 1), of one
+    array and an index of windows (eq. 2)."""
 
     row: int
     whole: int
@@ -29,7 +30,7 @@ class ReadingBytes(NamedTuple):
 
     @classmethod
     def of(cls, workload: Workload) -> ReadingBytes:
-        """Return the bytes of a workload. Raises UserError for another family or a series that is too short."""
+        """Return the bytes of a workload's readings. Raises UserError for another family or a series that is too short."""
         data, windows = workload.signal, workload.windows
         of_windows = (size(data.sensors, data.channels, data.itemsize) for size in (windows.materialised_bytes, windows.index_bytes))
         row = data.sensors * data.channels * data.itemsize
@@ -38,10 +39,10 @@ class ReadingBytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowBatches:
-    """The batches of an epoch, one site for each (batch, rank), rank by rank; `count` int64 [sites]: windows of each, 0 where a rank has
-    none.
+    """Batches of an epoch on a signal, as planners need them: a site for each (batch, rank), rank by rank; `count` int64 [sites]: windows
+    of each, 0 where a rank has none.
 
-    local: they come from a fixed part of the windows a rank.
+    site: the rows' columns rank, unit and so on. local: windows come from a fixed part of them for each rank.
     """
 
     workload: Workload
@@ -52,23 +53,22 @@ class WindowBatches:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Mask of the sites that have windows, bool [sites]."""
+        """Mask of the sites (batch and rank) that have windows, bool [sites]."""
         return self.count > 0
 
     def readings(self, steps: Ints) -> Columns:
-        """Return the work columns of rows that move so many steps' readings, int64 [sites]."""
+        """Return the work columns of planned rows that move the readings of so many time steps, int64 [sites]."""
         data = self.workload.signal
         return {"nodes": data.sensors, "rows": steps, "width": data.channels, "bytes": steps * ReadingBytes.of(self.workload).row}
 
     def windows(self) -> Columns:
-        """Return the work columns of rows that move every window of a batch by itself."""
+        """Return the work columns of planned rows that move every window of a batch by itself, overlaps copied."""
         return self.readings(self.count * self.workload.windows.reach)
 
 
 class Arrival(NamedTuple):
-    """Rows that bring a batch to the device: handles of the one that reads first and of those that the forward pass waits for; device bytes
-    allocated until the batch is over; int64 [sites].
-    """
+    """Planned rows that bring a batch to the device: handles of the one that reads first and of those that the forward pass waits for;
+    `held`, device bytes allocated until the batch is over; int64 [sites]."""
 
     read: Ints
     after: tuple[Ints, ...]
@@ -76,7 +76,8 @@ class Arrival(NamedTuple):
 
 
 class Store(ABC):
-    """A place where a signal's readings lie, which knows its memory and the rows that bring a batch from there to the device.
+    """Place where a strategy on signals keeps the readings, which knows how many bytes that takes and plans the rows that bring batches to
+    the device.
 
     ahead: how many batches are read before the one that trains is over; 0: on demand, None: on the device, in the order of its stream.
     """
@@ -86,39 +87,41 @@ class Store(ABC):
 
     @abstractmethod
     def host_bytes(self, workload: Workload, ranks: int) -> int:
-        """Return the most that a rank holds in host memory (PGT-I eq. 1 and 2).
+        """Return the most that a rank holds in host memory, for plans (PGT-I eq. 1 and 2).
 
         as-published: Algorithm 1 standardises inputs into a new array (line 19) while the data as read are still there; index-batching,
         too, standardises into a new array while the file's one channel is there; and what goes to the device is loaded whole first.
         """
 
     def device_bytes(self, workload: Workload) -> int:
-        """Return the bytes that stay on the device from the preparation on."""
+        """Return the bytes of readings that stay on the device throughout training, for plans."""
         return 0
 
     @abstractmethod
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
-        """Add the rows that bring every batch to the device."""
+        """Add the rows that bring every batch of an epoch to the device to a plan; return their handles."""
 
     def prepare(self, builder: Builder, workload: Workload, site: Columns) -> None:
-        """Add the rows of the preparation, a site a rank: by default one array is standardised in host memory."""
+        """Add the rows of what happens once before the first epoch to a plan, on every rank (`site`): by default one array is standardised
+        in host memory."""
         self.settle(builder, site, ReadingBytes.of(workload).whole, ReadingBytes.of(workload).row)
 
     def settle(self, builder: Builder, site: Columns, size: int, row: int, after: tuple[Ints, ...] = (), lane: Lane = Lane.HOST) -> None:
-        """Add the row that standardises `size` bytes of readings, `row` bytes a step."""
+        """Add the row that standardises readings before the first epoch to a plan: `size` bytes, of `row` bytes a time step, on every rank
+        (`site`)."""
         builder.add(Op.MATERIALISE, lane, site, {"bytes": size, "rows": size // row, "step": SETTLE}, after=after)
 
 
 def follows_published(workload: Workload) -> bool:
-    """Return whether memory is taken as the published code takes it."""
+    """Return whether a plan on a signal counts memory as the published code takes it (variant as-published)."""
     return workload.hyper.variant == "as-published"
 
 
 def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool) -> tuple[Ints, ...]:
-    """Add the rows that compute the moments which standardise, of each rank's part of the period, and all-reduce them; return their
-    handles.
+    """Add to a plan's preparation the rows that compute a signal's mean and deviation, each rank's of its part of the period, and
+    all-reduce them; return their handles.
 
-    alone: whether one rank reads the whole period.
+    site: columns of a row on every rank. alone: whether a single rank, too, reads the period.
     """
     data, row = workload.signal, ReadingBytes.of(workload).row
     period = data.steps if workload.hyper.standardise == "series" else workload.windows.training_steps
@@ -133,14 +136,15 @@ def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool
 
 
 def add_window_transfer(builder: Builder, batches: WindowBatches, read: Ints) -> Arrival:
-    """Add the H2D rows of windows that `read` has read."""
+    """Add the rows that copy batches of windows from host to device to a plan on a signal. read: handles of the rows that have read them,
+    int64 [sites]."""
     windows = batches.windows()
     sent = builder.add(Op.H2D, Lane.H2D, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there, after=(read,))
     return Arrival(read, (sent,), np.asarray(windows["bytes"], np.int64))
 
 
 class HostStore(Store):
-    """A store in host memory: GATHER, then H2D."""
+    """Store of a signal's readings in host memory: windows are gathered there, then copied to the device."""
 
     def bring(self, builder: Builder, batches: WindowBatches) -> Arrival:
         read = builder.add(Op.GATHER, Lane.HOST, batches.site, batches.windows(), where=batches.there)
@@ -148,7 +152,7 @@ class HostStore(Store):
 
 
 class WindowStore(HostStore):
-    """A store of every window copied out, in host memory."""
+    """Store of a signal's windows, every one copied out, in host memory (PyTorch Geometric Temporal's way, PGT-I eq. 1)."""
 
     name = "windows"
 
@@ -162,7 +166,7 @@ class WindowStore(HostStore):
 
 
 class ArrayStore(HostStore):
-    """A store of one array in host memory, from which windows are gathered by start index."""
+    """Store of a signal as one array in host memory, from which windows are gathered by start index (PGT-I's index-batching, eq. 2)."""
 
     name = "array"
 
@@ -172,7 +176,7 @@ class ArrayStore(HostStore):
 
 
 class DeviceStore(Store):
-    """A store of one array on the device: GATHER there."""
+    """Store of a signal as one array on the device, where windows are gathered (PGT-I's GPU-index-batching)."""
 
     name = "device"
     ahead = None
@@ -196,7 +200,8 @@ class DeviceStore(Store):
 
 
 class EngineStore(Store):
-    """A store of every window copied out, spread over the workers of a data engine: FETCH through it, then H2D."""
+    """Store of a signal's windows, every one copied out, spread over all ranks by a data engine such as Dask: fetched through it, then
+    copied to the device."""
 
     name = "spread"
     ahead = 0
@@ -216,7 +221,8 @@ class EngineStore(Store):
 
 
 class PartStore(Store):
-    """A store of a mapped part of the array on each rank: FETCH one block, H2D, then windows are cut out on the device."""
+    """Store of a part of a signal's array on each rank, in a mapped file (PGT-I §5.4): one block is fetched, copied to the device, and
+    windows are cut out there."""
 
     name = "part"
 
@@ -239,7 +245,8 @@ class PartStore(Store):
 
 
 def expected_workers(count: Ints, workers: int) -> Ints:
-    """Return how many workers hold one of `count` windows drawn at random, in expectation, rounded; 0 for no window."""
+    """Return on how many of a data engine's `workers` the windows of a batch lie, for plans: in expectation over `count` windows drawn at
+    random, int64, rounded; 0 for no window."""
     return np.where(count > 0, np.maximum(np.rint(workers * (1 - (1 - 1 / workers) ** count)), 1), 0).astype(np.int64)
 
 

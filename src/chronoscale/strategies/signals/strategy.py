@@ -14,7 +14,7 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class SignalStrategy(Strategy):
-    """A strategy on signals: a name, and a way to feed batches."""
+    """Planner of epochs on a signal: strategies differ only in where readings lie and how batches come from there (`feeding`)."""
 
     name: str
     title: str
@@ -26,11 +26,12 @@ class SignalStrategy(Strategy):
     prepares = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for another family or a series that is too short."""
+        """Plan one epoch on a signal. Raises UserError for another family or a series that is too short."""
         return batches.plan_epoch(self.name, workload, ranks, self.feeding)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Estimate the rows of a plan: every batch's operations, and every rank's ends of training and validation."""
+        """Estimate the rows of a plan on a signal before it is made: every batch's operations, and every rank's ends of training and
+        validation."""
         hyper, windows = workload.hyper, len(workload.windows)
         batches = -(-windows // hyper.batch_size)
         if hyper.batches:
@@ -38,5 +39,6 @@ class SignalStrategy(Strategy):
         return 6 * batches + 12 * ranks
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan the preparation, once before the first epoch. Raises UserError for another family or a series that is too short."""
+        """Plan what happens once before the first epoch: standardising, and moving readings to where they are kept. Raises UserError for
+        another family or a series that is too short."""
         return batches.plan_preparation(self.name, workload, ranks, self.feeding)

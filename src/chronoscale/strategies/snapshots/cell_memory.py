@@ -17,7 +17,8 @@ RESULTS = {Op.AGGREGATE: "sum", Op.TRANSFORM: "dense", Op.TEMPORAL: "gates"}  # 
 
 
 def stages(model: ModelShape, layer: int) -> tuple[Op, ...]:
-    """Return the operations of a cell of `layer` (0-based) in their order, TEMPORAL only where the layer has a recurrence."""
+    """Return the operations of a cell (one snapshot and one layer, 0-based, on one rank) in their order, for planners; TEMPORAL only where
+    the layer has a recurrence."""
     if model.evolves_weights:
         return Op.AGGREGATE, Op.TEMPORAL, Op.TRANSFORM
     convolution = (Op.TRANSFORM, Op.AGGREGATE) if model.transforms_first else (Op.AGGREGATE, Op.TRANSFORM)
@@ -25,13 +26,14 @@ def stages(model: ModelShape, layer: int) -> tuple[Op, ...]:
 
 
 def output_stage(model: ModelShape, layer: int) -> Op:
-    """Return the operation whose result a cell of `layer` (0-based) hands to the layer above: its last stage."""
+    """Return the operation whose result a cell (one snapshot and one layer, 0-based) hands to the layer above: its last."""
     return stages(model, layer)[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """The part of some snapshots that ranks have, one entry a site; int64 [n] each.
+    """Part of some snapshots that ranks have, as planners count its work: one entry a site (a rank and an iteration, or group); int64 [n]
+    each.
 
     rows: own vertices. edges: stored edges that end there, self-loops not counted. halo: remote vertices whose rows are read. sent: own
     vertices whose rows other ranks read. summary: candidate rows over all ranks that EvolveGCN-H chooses from.
@@ -46,11 +48,12 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class CellMemory:
-    """The tensors of one model's cells: which of them the passes keep, and their bytes.
+    """Device memory of a model's cells (a cell: one snapshot and one layer on one rank), for plans of device memory: which tensors the
+    passes keep, and their bytes.
 
     recomputes: the forward pass keeps a cell's inputs only, and the cell is computed again before its gradient (gradient checkpointing).
-    parts: own rows are a part of the snapshot, so that remote rows come by ALLTOALL and stand behind own ones in one matrix.
-    replicated: input features of remote rows come with the snapshot, which stays on the device for longer than its cells.
+    parts: own rows are a part of the snapshot, so that remote rows come by ALLTOALL and stand behind own ones in one matrix. replicated:
+    input features of remote rows come with the snapshot, which stays on the device for longer than its cells.
     """
 
     model: ModelShape
@@ -61,11 +64,12 @@ class CellMemory:
 
     @property
     def splits(self) -> bool:
-        """Whether a cell's gradient pass is cut in two: attention reads remote rows of this very layer's transformation."""
+        """Whether a cell's planned gradient pass is cut in two: attention reads remote rows of this very layer's transformation."""
         return self.parts and self.model.transforms_first
 
     def sizes(self, region: Region, layer: int) -> Columns:
-        """Return the bytes of every tensor of a cell by name, int64 [n] each; cached for the region of the last call."""
+        """Return the bytes of every tensor of a cell by name ("graph", "sum", "state" ...), int64 [n] each; cached for the region of the
+        last call."""
         if (region, layer) not in self._cached_sizes:
             if not any(known is region for known, _ in self._cached_sizes):
                 self._cached_sizes.clear()
@@ -95,19 +99,21 @@ class CellMemory:
         }
 
     def exchanged_width(self, layer: int) -> int:
-        """Return the width of the rows that other ranks read: transformed ones where the transformation comes first, else inputs."""
+        """Return how many values a row has that other ranks read in `layer`: of transformed rows where the transformation comes first, else
+        of inputs."""
         return self.model.hidden if self.model.transforms_first else self.model.width(layer)
 
     def sums_data(self, layer: int) -> bool:
-        """Return whether the aggregation of `layer` has nothing trained below it, so that its result is an input like any other."""
+        """Return whether the aggregation of `layer` has nothing trained below it: its result is then an input like any other, without a
+        gradient."""
         return layer == 0 and not self.model.transforms_first
 
     def differentiable(self, layer: int) -> list[Op]:
-        """Return the stages of `layer` through which gradients flow."""
+        """Return the operations of `layer` through which gradients flow."""
         return [op for op in stages(self.model, layer) if op is not Op.AGGREGATE or not self.sums_data(layer)]
 
     def saved(self, layer: int) -> tuple[str, ...]:
-        """Return the names of the tensors that the forward pass leaves of a cell for its gradient."""
+        """Return the names of the tensors of a cell that the forward pass keeps for its gradient."""
         recurrent = ("gates", "state") * self.model.recurs(layer)
         if not self.recomputes:
             return ("sum", "dense", *recurrent)
@@ -115,5 +121,5 @@ class CellMemory:
         return (*recurrent[1:], *["sum"] * (self.sums_data(layer) or result == "sum"), *["dense"] * (result == "dense"))
 
     def recomputed(self, layer: int) -> tuple[str, ...]:
-        """Return the names of the tensors that computing a cell again takes."""
+        """Return the names of the tensors that are allocated when a cell is computed again (gradient checkpointing)."""
         return (*["sum"] * (not self.sums_data(layer)), "dense", *("gates", "state") * self.model.recurs(layer))

@@ -22,29 +22,30 @@ _NO_WORK = dict.fromkeys(("edges", "rows", "width", "flops"), np.zeros(1, np.int
 
 @dataclass(frozen=True, slots=True)
 class Cells(CellMemory):
-    """The row descriptors of one model's cells: methods take a region and a layer (0-based) and return columns of `Schedule`, int64 [n]."""
+    """Work and memory of a model's cells (a cell: one snapshot and one layer on one rank), for planners that spread a snapshot over ranks
+    (ESDG, DistDGL, FlareDTDG): methods take a region and a layer (0-based) and return columns of one schedule row, int64 [n]."""
 
     def returns(self, layer: int) -> bool:
-        """Return whether gradients of remote rows go back to their owners; input features have none."""
+        """Return whether gradients of remote rows go back to their owners after a cell of `layer`; those of input features do not."""
         return self.parts and (layer > 0 or self.splits)
 
     def state(self, region: Region, layer: int) -> Ints:
-        """Return the bytes of a cell's recurrent state, int64 [n]."""
+        """Return the bytes of the recurrent state of a cell (one snapshot and one layer on one rank), int64 [n]."""
         return self.sizes(region, layer)["state"]
 
     @property
     def gathers(self) -> bool:
-        """Whether the candidates of EvolveGCN-H's summary lie on several ranks."""
+        """Whether the candidates that EvolveGCN-H chooses its summary from lie on several ranks, so that they are all-gathered."""
         return self.parts and self.model.summarises
 
     def transfer(self, region: Region) -> Columns:
-        """Return the H2D row that sends own rows of a snapshot: adjacency and input features."""
+        """Return the columns of the planned H2D row that sends a snapshot's own rows: adjacency and input features."""
         sizes = self.sizes(region, 0)
         moved = sizes["graph"] + sizes["features"]
         return self._row(region, 0, ("graph", "features"), rows=region.rows, edges=region.edges + region.rows, bytes=moved)
 
     def stage(self, op: Op, region: Region, layer: int) -> Columns:
-        """Return the row of one operation of the forward pass."""
+        """Return the columns of the row of one operation (AGGREGATE, TRANSFORM or TEMPORAL) of a cell's forward pass."""
         name, gives = RESULTS[op], []
         if op is Op.AGGREGATE and self.sums_data(layer) and not self.replicated:
             gives += ["features", "wide"] if self.parts else ["features"]
@@ -54,40 +55,44 @@ class Cells(CellMemory):
         return self._work([op], region, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
 
     def halo(self, region: Region, layer: int) -> Columns:
-        """Return the ALLTOALL row that brings the remote rows that a cell reads; `bytes` is what a rank receives."""
+        """Return the columns of the planned ALLTOALL row that brings the remote rows that a cell reads; `bytes` is what a rank receives."""
         return self._exchanged(region, layer, ("wide", "staged"))
 
     def halo_gradient(self, region: Region, layer: int) -> Columns:
-        """Return the ALLTOALL row that sends gradients of remote rows back to their owners; `bytes` is what a rank sends."""
+        """Return the columns of the planned ALLTOALL row that sends gradients of remote rows back to their owners; `bytes` is what a rank
+        sends."""
         return self._exchanged(region, layer, ("staged",))
 
     def gather(self, region: Region, layer: int) -> Columns:
-        """Return the ALLGATHER row of the summary's candidate rows; `bytes` is what a rank contributes."""
+        """Return the columns of the planned ALLGATHER row of the rows that EvolveGCN-H's summary is chosen from; `bytes` is what a rank
+        contributes."""
         width, own = self.model.width(layer), np.minimum(region.rows, self.model.hidden)
         return self._row(region, layer, ("summary",), width=width, rows=own, bytes=own * width * FP32)
 
     def gather_gradient(self, region: Region, layer: int) -> Columns:
-        """Return the ALLTOALL row that sends gradients of candidate rows back to their owners; `bytes` is what a rank sends."""
+        """Return the columns of the planned ALLTOALL row that sends gradients of the summary's candidate rows back to their owners; `bytes`
+        is what a rank sends."""
         width, others = self.model.width(layer), region.summary - np.minimum(region.rows, self.model.hidden)
         return self._row(region, layer, (), ("summary",), width=width, rows=others, bytes=others * width * FP32)
 
     def send(self, region: Region, layer: int, gradient: bool = False) -> Columns:
-        """Return the SEND row of the recurrent state, or of its gradient, which is freed once it is sent. An LSTM's two tensors are staged
-        as one message."""
+        """Return the columns of the planned SEND row of the recurrent state to the next snapshot's rank, or of its gradient, which is freed
+        once it is sent. An LSTM's two tensors are staged as one message."""
         staged = ("state",) if self.model.states > 1 else ()
         moved = self.sizes(region, layer)["state"]
         return self._row(region, layer, staged, (*staged, *["state"] * gradient), width=self.model.width(layer), bytes=moved)
 
     def receive(self, region: Region, layer: int) -> Columns:
-        """Return the RECV row of the recurrent state, or of its gradient."""
+        """Return the columns of the planned RECV row of the recurrent state, or of its gradient, from another snapshot's rank."""
         return self._row(region, layer, ("state",), width=self.model.width(layer), bytes=self.sizes(region, layer)["state"])
 
     def forward(self, region: Region, layer: int) -> Columns:
-        """Return the FORWARD row that computes a cell again from its inputs (gradient checkpointing)."""
+        """Return the columns of the planned FORWARD row that computes a cell again from its inputs before its gradient (gradient
+        checkpointing)."""
         return self._work(self.differentiable(layer), region, layer, self.recomputed(layer), ())
 
     def backward(self, region: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
-        """Return the BACKWARD row of a cell, without its transformation where the pass `splits`.
+        """Return the columns of the planned BACKWARD row of a cell, without its transformation where the pass `splits`.
 
         first, last: whether the snapshot is the first, the last of its group. received: whether its state came from another rank.
         """
@@ -109,8 +114,8 @@ class Cells(CellMemory):
         return self._work(ops, region, layer, takes, gives, passes=2)
 
     def backward_transform(self, region: Region, layer: int) -> Columns:
-        """Return the BACKWARD row of the transformation where the pass `splits`: remote ranks have returned their attention's gradients
-        before it."""
+        """Return the columns of the planned BACKWARD row of a cell's transformation where the pass `splits`: remote ranks have returned
+        their attention's gradients before it."""
         takes = ("input",) if layer else ()
         return self._free_after(self._work([Op.TRANSFORM], region, layer, takes, ("dense", "wide"), passes=2), region, layer)
 
@@ -172,11 +177,12 @@ class Cells(CellMemory):
 
 
 def synchronise(builder: Blocks, parameters: int, first: Ints, last: Ints, opens: bool = False) -> None:
-    """Add the all-reduce and the optimiser step of every rank and iteration, and let every group wait for the end of the one before.
+    """Add the all-reduce and the optimiser step of every rank and iteration to a plan, and let every snapshot group wait for the end of the
+    one before.
 
-    first, last: int64 [iterations, ranks, slots], handles of a group's first and last row on a rank (-1: none); rows of a slot have `order`
-    iteration * (slots + 1) + slot. opens: the steps that precede the first iteration are rows, too, as a `Stretch` needs them, and
-    iterations are numbered from 1.
+    parameters: their number. first, last: int64 [iterations, ranks, slots], handles of a group's first and last row on a rank (-1: none); a
+    slot is a group's place among those of its iteration, whose rows have `order` iteration * (slots + 1) + slot. opens: the steps that
+    precede the first iteration are rows, too, as a `Stretch` needs them, and iterations are numbered from 1.
     """
     iterations, ranks, slots = first.shape
     update = {"rows": parameters, "flops": 10 * parameters}

@@ -17,10 +17,11 @@ from chronoscale.strategies.workload import Workload
 
 
 class Forms(NamedTuple):
-    """The form in which each snapshot is sent, int8 [T], a `Form` each.
+    """How each snapshot is sent to the device in REAL's plans (§4.1.1), int8 [snapshots], a `Form` each: in full, as changed edges, or as
+    an increment (from which the last aggregates are updated).
 
-    tracked: the device keeps the adjacency up to date with edge maps, so that a snapshot may be rebuilt; else increments are all that
-    changes can be used for.
+    tracked: the device keeps the adjacency up to date with maps of changed edges, so that a snapshot may be rebuilt; else increments are
+    all that changes can be used for.
     """
 
     form: NDArray[np.int8]
@@ -31,22 +32,24 @@ Load = Callable[[Timer, Forms], None]  # adds the rows that bring every snapshot
 
 
 def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
-    """Return one form for all snapshots but the first, which is sent in full, as it has no predecessor."""
+    """Return one way of sending for all snapshots of a REAL plan but the first, which is sent in full, as it has no predecessor."""
     forms = np.full(snapshots, form, np.int8)
     forms[:1] = Form.FULL
     return Forms(forms, tracked)
 
 
 def must_track(workload: Workload) -> bool:
-    """Return whether changes always come with edge maps: upper layers and attention read the adjacency."""
+    """Return whether REAL's plans always send changes with maps of changed edges, since the device needs the whole adjacency: for upper
+    layers, and for attention."""
     return workload.model.layers > 1 or workload.model.spatial == "gat"
 
 
 def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
-    """Return for each snapshot the form that costs least, transfer included, summed over lanes: what one lane hides of another is not seen.
+    """Choose for each snapshot the cheapest way to send it, in full or as changes, by estimated time (REAL's adaptive choice, §4.1.1):
+    summed over lanes, so that what one lane hides of another is not seen.
 
-    load: adds the rows that bring every snapshot in and through its first layer. Where nothing else needs the adjacency, tracking it is a
-    choice of its own: maps are small, but an increment then needs two. REAL as published knows no maps without increments.
+    load: adds the rows that bring every snapshot in and through its first layer to a timer. Where nothing else needs the adjacency,
+    tracking it is a choice of its own: maps are small, but an increment then needs two. REAL as published knows no maps without increments.
     """
     count = len(workload.snapshots.edges)
 

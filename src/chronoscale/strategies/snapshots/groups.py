@@ -14,7 +14,8 @@ CAPACITY = 2  # groups a GPU and iteration (REAL §5.1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Rank, iteration and slot of every group: int64 [groups] each. Slot 0 runs before slot 1 of the same rank and iteration.
+    """Rank and iteration of every snapshot group in a plan of PSG, BLAD or REAL, and its slot there: int64 [groups] each. Slot 0 runs
+    before slot 1 of the same rank and iteration.
 
     Raises ValueError unless every rank runs at most two groups an iteration, slot 0 first (REAL eq. 11-12).
     """
@@ -41,22 +42,22 @@ class Placement:
 
     @property
     def site(self) -> Ints:
-        """The rank and iteration of each group as one number, iteration * ranks + rank; int64 [groups]."""
+        """The rank and iteration of each snapshot group as one number, iteration * ranks + rank; int64 [groups]."""
         return self.iteration * self.ranks + self.rank
 
     @property
     def iterations(self) -> int:
-        """The number of iterations."""
+        """The number of iterations (optimiser steps) of the plan."""
         return int(self.iteration.max()) + 1 if len(self.iteration) else 0
 
     def first(self) -> Ints:
-        """Return for every group the group in slot 0 of its rank and iteration; int64 [groups]."""
+        """Return for every snapshot group the one that runs first on its rank in its iteration; int64 [groups]."""
         lead = np.flatnonzero(self.slot == 0)
         order = lead[np.argsort(self.site[lead])]
         return order[np.searchsorted(self.site[order], self.site)]
 
     def previous(self) -> Ints:
-        """Return the group that the rank runs before this one, -1 for its first; int64 [groups]."""
+        """Return for every snapshot group the one that its rank runs before it, -1 for the first; int64 [groups]."""
         order = np.lexsort((self.slot, self.iteration, self.rank))
         before = np.full(len(order), -1, np.int64)
         same = self.rank[order][1:] == self.rank[order][:-1]
@@ -64,7 +65,7 @@ class Placement:
         return before
 
     def in_time_order(self) -> Placement:
-        """Return the placement with the earlier group of each pair first, so that the later one can reuse it."""
+        """Return the placement with the earlier group of each pair first, so that the later one can reuse its snapshots."""
         lead = self.first()
         swap = np.zeros(len(self.slot), bool)
         second = np.flatnonzero(self.slot == 1)
@@ -75,7 +76,8 @@ class Placement:
 
 
 def deal(groups: int, ranks: int, each: int = 1) -> Placement:
-    """Place groups in time order, `each` consecutive ones on a rank, ranks in turn (PSG, REAL §7.3; pairs: type II by default)."""
+    """Place snapshot groups on ranks in time order, `each` consecutive ones on a rank, ranks in turn: the placement of PSG and BLAD (REAL
+    §7.3). Raises UserError for 0 ranks."""
     if ranks < 1:
         raise UserError(f"at least one GPU is needed, got {ranks}")
     unit = np.arange(groups)

@@ -7,14 +7,15 @@ from chronoscale.strategies.workload import ModelShape, Workload
 
 
 def structure_name(model: ModelShape) -> str:
-    """Return the name of a model's structure: all that its kernels depend on beside its sizes."""
+    """Return the name under which kernels of a snapshot model were counted: all that they depend on beside its sizes ("gcn-lstm",
+    "gat-lstm" ...)."""
     stacked = f"-{model.depth}" * (model.depth > 1) + "-last" * model.recurs_last
     return f"{model.spatial}-{model.temporal}{stacked}{'-evolving' * model.evolves_weights}{'-summarising' * model.summarises}"
 
 
 def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kernels:
-    """Return the counts of kernels of schedules of a kind that is executed. Raises UserError for another family, and for a model that was
-    not counted."""
+    """Return the counts of GPU kernels for planning a schedule on snapshots of this kind (as `Schedule.kind`). Raises UserError for another
+    family, and for a model that was not counted."""
     workload.snapshots  # noqa: B018 (refuses other families)
     model, steps = workload.model, workload.hyper.group_size
     sizes = {

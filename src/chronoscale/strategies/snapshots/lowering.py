@@ -30,8 +30,8 @@ SLOTS = 6  # order keys an iteration: two groups forward, their backward passes 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Kinds of reuse of a strategy. snapshots: difference maps in a group, three lanes (type I). groups: shared snapshots of a pair (type
-    II).
+    """What a planner of whole snapshot groups reuses (REAL §4). snapshots: what consecutive snapshots of a group share, so that only
+    differences are sent and computed, in three lanes (type I). groups: snapshots that two groups on a rank share (type II).
 
     pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
     a copy on the device between the stages (BLAD).
@@ -42,9 +42,8 @@ class Reuse:
     pipeline: bool = False
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why reuse rules out these hyper-parameters: saved aggregates need features that are the same in every snapshot; '' where
-        it does not.
-        """
+        """Return why a strategy with this reuse cannot train with these hyper-parameters (saved aggregates need features that are the same
+        in every snapshot), for a message; '' where it can."""
         if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
             return ""
         return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
@@ -52,12 +51,12 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSites:
-    """The groups of a block and where they go; int64 [n] each but `keeps`.
+    """Snapshot groups whose rows a planner (PSG, BLAD, REAL) adds at once, and where they go; int64 [n] each but `keeps`.
 
-    shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the others with it. keeps
-    bool [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes, transformed rows and
-    attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels and bytes. gate:
-    handles that its first transfer waits for (-1: none).
+    unit: the group's number. shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the
+    others with it. keeps bool [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes,
+    transformed rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels
+    and bytes. gate: handles that its first transfer waits for (-1: none).
     """
 
     unit: Ints
@@ -76,7 +75,7 @@ class GroupSites:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:
-    """Handles and counts of a group's rows that other rows depend on, int64 [n] each.
+    """Planned rows of snapshot groups (PSG, BLAD, REAL): handles and counts on which later groups' rows depend, int64 [n] each.
 
     first, last, backward: handles of its first transfer, last forward and backward row; reads: the first row that reads parameters where no
     aggregation comes before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these;
@@ -111,8 +110,10 @@ class _FirstLayer:
 
 
 class Lowering:
-    """An emitter of the rows of one workload's groups with one kind of reuse; in the given forms, or in those that `costs` makes
-    cheapest."""
+    """Planner's step that turns placed snapshot groups into schedule rows, for PSG, BLAD and REAL: of one workload, with one kind of reuse.
+
+    forms: how each snapshot is sent; None: as `costs` makes it cheapest.
+    """
 
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
         self.workload = workload
@@ -136,7 +137,7 @@ class Lowering:
 
     @property
     def incremented(self) -> bool:
-        """Whether the sums of any snapshot are incremented, so that those of the others are saved for it."""
+        """Whether any snapshot's aggregates are computed from the last ones by their differences, so that all are saved for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
     def _temporal_variant(self, step: int) -> TemporalVariant:
@@ -203,7 +204,7 @@ class Lowering:
         return result
 
     def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
-        """Add all rows of one group a site, forward and backward."""
+        """Add all rows of one snapshot group at each site to a builder or timer, forward and backward pass."""
         rows = self.rows
         model = self.workload.model
         size = self.workload.hyper.group_size
@@ -275,10 +276,11 @@ class Lowering:
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
-    """Return the schedule of one epoch: groups as placed, gradients all-reduced after every iteration (REAL eq. 10).
+    """Turn a placement of snapshot groups into the schedule of one epoch, for PSG, BLAD and REAL: gradients are all-reduced after every
+    iteration (REAL eq. 10).
 
-    Under type I reuse snapshots come in `forms`; without, in those that `costs` makes cheapest. Raises UserError for hyper-parameters that
-    `reuse` refuses.
+    name: the strategy's. With reuse between a group's snapshots these are sent in `forms`, or, None, as `costs` makes it cheapest. Raises
+    UserError for hyper-parameters that `reuse` refuses.
     """
     if why := reuse.refuses(workload.hyper):
         raise UserError(f"strategy '{name}' {why}")
@@ -308,8 +310,8 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
 
 
 def pair_shifts(workload: Workload, placement: Placement) -> Ints:
-    """Return how many snapshots lie between the starts of a pair's groups where they overlap, else 0; int64 [groups], set on the second
-    group."""
+    """Return how far apart the two snapshot groups on a rank start, in snapshots, where they overlap and REAL's type II can reuse; int64
+    [groups], set on the second group, else 0."""
     apart = (np.arange(len(placement.slot)) - placement.first()) * workload.hyper.stride
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 

@@ -10,10 +10,10 @@ from chronoscale.strategies.workload import GATES, ModelShape
 
 
 class ModelParts(NamedTuple):
-    """Parts of a model: `spatial` gcn or gat, `temporal` lstm or gru.
+    """What a model on snapshots consists of, in the table of models that planners read: `spatial` gcn or gat, `temporal` lstm or gru.
 
-    evolves: the recurrence evolves the weights; summarises: from the highest-scored nodes. recurs_last: only the last layer has a
-    recurrence; depth: cells stacked in it.
+    evolves: the recurrence evolves the weights (EvolveGCN); summarises: from the highest-scored nodes (-H). recurs_last: only the last
+    layer has a recurrence; depth: cells stacked in it. source: its paper.
     """
 
     spatial: str
@@ -38,7 +38,8 @@ MODELS: Mapping[str, ModelParts] = {
 
 
 def model_shape(name: str, inputs: int, hidden: int = 64, layers: int = 1, outputs: int = 1) -> ModelShape:
-    """Return the sizes of a model by name. Raises UserError for an unknown one (with the nearest) or widths below 1."""
+    """Return the sizes of a model on snapshots for planning, parameters counted. name: as in experiments ("wd-gcn" ...); inputs, hidden,
+    outputs: values a node. Raises UserError for an unknown model (with the nearest) or widths below 1."""
     if name not in MODELS:
         raise unknown("model", name, MODELS)
     kind = MODELS[name]

@@ -26,7 +26,8 @@ Columns = dict[str, Ints]
 
 
 def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
-    """Return the working memory of a layer's gradient pass for `rows` nodes, beside what earlier rows have left: float32 numbers, int64.
+    """Count the working memory of a layer's planned gradient pass for `rows` nodes, beside what earlier operations have left: float32
+    numbers, int64.
 
     It holds gradients of a cell's output and of the recurrence's input, predictions and their errors, and blocks of rows between two steps
     (`cuda_ext.operators.row_blocks`).
@@ -39,7 +40,8 @@ def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The row descriptors of groups on one rank: methods take snapshot numbers int64 [n] and return columns of `Schedule`, int64 [n].
+    """Work and memory of snapshot groups that are whole on a rank, for planners of PSG, BLAD and REAL: methods take snapshot numbers int64
+    [n] and return columns of one schedule row, int64 [n].
 
     Dense rows: every node of the id space has a row in every snapshot. The adjacency carries self-loops (A + I).
     """
@@ -48,32 +50,32 @@ class Rows:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes of the id space."""
+        """The number of nodes of the id space, each of which every snapshot has."""
         return self.workload.snapshots.num_nodes
 
     @property
     def attends(self) -> bool:
-        """Whether aggregation is attention."""
+        """Whether the model's aggregation is attention."""
         return self.workload.model.spatial == "gat"
 
     @property
     def features(self) -> int:
-        """The bytes of a snapshot's input features."""
+        """The bytes of a snapshot's input features, of all nodes."""
         return self.nodes * self.workload.model.inputs * FP32
 
     def edges(self, snapshot: Ints) -> Ints:
-        """Return the stored entries of the full adjacency, self-loops included."""
+        """Return the stored entries of the snapshots' full adjacencies, self-loops included."""
         return self.workload.snapshots.edges[snapshot] + self.nodes
 
     def graph(self, snapshot: Ints) -> Ints:
-        """Return the bytes of the adjacency on the device: with weights and row scale, or for attention without."""
+        """Return the bytes of the snapshots' adjacencies on the device: with weights and row scale, or for attention without."""
         if self.attends:
             return 8 * (self.nodes + 1) + FP32 * self.edges(snapshot)
         return np.asarray(WeightedCSR.nbytes_of(self.nodes, self.workload.snapshots.edges[snapshot]), np.int64)
 
     def changed(self, snapshot: Ints) -> tuple[Ints, Ints]:
-        """Return rows and entries of a snapshot's increment: effective ones for GCN; changed ones for attention and as published (REAL eq.
-        4).
+        """Return how many rows and entries of a snapshot's aggregation differ from the last snapshot's, so that REAL computes only these:
+        effective changes for GCN; changed edges for attention and as published (REAL eq. 4).
 
         Attention computes some rows afresh, which depends on their scores: its counts are a lower bound.
         """
@@ -83,9 +85,10 @@ class Rows:
         return stats.touched_rows[snapshot], stats.effective_edges[snapshot]
 
     def transfer(self, snapshot: Ints, form: Form, tracked: bool, features: NDArray[np.bool_]) -> Columns:
-        """Return the H2D row of a snapshot in one form.
+        """Return the columns of the planned H2D row that sends a snapshot in full, as changed edges, or as an increment (`form`).
 
-        tracked: changes come with an edge map, from which the adjacency is rebuilt; features bool [n]: the input features travel with it.
+        tracked: changes come with a map of changed edges, from which the adjacency is rebuilt; features bool [n]: input features travel
+        with it.
         """
         stats = self.workload.snapshots
         if form is Form.FULL:
@@ -111,16 +114,16 @@ class Rows:
         return 4 * tracked + 6 * (form is Form.DELTA and not self.attends)
 
     def aggregate(self, snapshot: Ints, width: int, kept: int = 1) -> Columns:
-        """Return the AGGREGATE row of features of one width; `kept` copies of the result stay allocated (two where increments go on from
-        it).
-        """
+        """Return the columns of the planned AGGREGATE row of a whole snapshot, of features `width` wide; `kept` copies of the result stay
+        allocated (two where increments go on from it)."""
         edges, rows = self.edges(snapshot), np.full_like(snapshot, self.nodes)
         if self.attends:
             return self._attend(edges, rows, rows)
         return self._work(edges, rows, width, 2 * edges * width, kept * rows * width * FP32)
 
     def increment(self, snapshot: Ints) -> Columns:
-        """Return the INCREMENT row of the first layer (REAL eq. 3, 7-8).
+        """Return the columns of the planned INCREMENT row: the first layer's aggregation from the last snapshot's and the changed edges
+        (REAL eq. 3, 7-8).
 
         GCN leaves the touched rows, and all rows where weights evolve and everything is transformed anew; attention a new state of all
         rows.
@@ -140,25 +143,28 @@ class Rows:
         return self._work(edges, rows, hidden, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:
-        """Return the TRANSFORM row of `rows` rows to the hidden width; the result has a row for every node. into: they are put into a copy
-        of the last snapshot's."""
+        """Return the columns of the planned TRANSFORM row that takes `rows` rows, `width` wide, to the hidden width; the result has a row
+        for every node. into: they are put into a copy of the last snapshot's."""
         hidden = self.workload.model.hidden
         columns = self._work(np.zeros_like(rows), rows, width, 2 * rows * width * hidden, self.nodes * hidden * FP32)
         return {**columns, "variant": np.full_like(rows, TransformVariant.INTO if into else TransformVariant.WHOLE)}
 
     def rebuild(self, snapshot: Ints) -> Columns:
-        """Return the RECONSTRUCT row of a snapshot's adjacency from its predecessor's and the edge map (REAL §4.3)."""
+        """Return the columns of the planned RECONSTRUCT row that makes a snapshot's adjacency of its predecessor's and the changed edges
+        (REAL §4.3)."""
         edges = self.edges(snapshot) + self.workload.snapshots.changed_edges[snapshot]
         rows, size = np.full_like(edges, self.nodes), self.graph(snapshot)
         return self._work(edges, rows, 0, np.zeros_like(edges), size)
 
     def copy(self) -> Columns:
-        """Return the COPY row of node representations from one stage of a pipeline to the next on the device."""
+        """Return the columns of the planned COPY row that hands node representations from one stage of BLAD's pipeline to the next on the
+        device."""
         size = self.nodes * self.workload.model.hidden * FP32 * np.ones(1, np.int64)
         return self._work(0 * size, self.nodes + 0 * size, self.workload.model.hidden, 0 * size, size)
 
     def recurrence(self, layer: int) -> Columns:
-        """Return the TEMPORAL row of one recurrent step: on every node, or on the columns of a layer's evolving weights."""
+        """Return the columns of the planned TEMPORAL row, one recurrent step: on every node, or on the columns of a layer's evolving
+        weights."""
         model = self.workload.model
         rows, width = (model.hidden, model.width(layer)) if model.evolves_weights else (self.nodes, model.hidden)
         saved = rows * width * model.stepped * FP32
@@ -169,7 +175,7 @@ class Rows:
         return self._work(0 * ones, rows * ones, across, flops * ones, saved * ones)
 
     def backward(self, start: Ints, rows: Ints, edges: Ints) -> Columns:
-        """Return the BACKWARD row of a group.
+        """Return the columns of the planned BACKWARD row of a whole snapshot group, whose first snapshot is `start`.
 
         It does twice the forward of recurrences and upper layers, the transposed aggregations above layer 1, and the gradient of what the
         group carries of layer 1: `rows` transformed ones (weight gradient: the input features have none), `edges` attended ones.

@@ -16,35 +16,39 @@ from chronoscale.strategies.workload import Hyper, Workload
 
 
 class SnapshotStrategy(Strategy):
-    """A strategy that plans for a sequence of snapshots."""
+    """Base class of planners for a sequence of snapshots."""
 
     family = "snapshots"
     everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Estimate the rows of a plan: the operations of every layer of every snapshot of a group, and the synchronisation of every rank
-        and group."""
+        """Estimate the rows of a plan on snapshots before it is made: the operations of every layer of every snapshot of a group, and the
+        synchronisation of every rank and group."""
         hyper, layers = workload.hyper, workload.model.layers
         seats = workload.groups + ranks * self.everywhere
         return seats * hyper.group_size * (8 * layers + 6) + 3 * (workload.groups + ranks)
 
 
 class GroupStrategy(SnapshotStrategy):
-    """Strategy that places every group whole on a rank: a subclass places groups, `reuse` says what snapshots and groups share."""
+    """Base class of planners that keep every snapshot group whole on a rank: a subclass places groups, `reuse` says what is computed once
+    for several snapshots or groups."""
 
     kind = "groups"
     reuse: Reuse
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why reuse rules out these hyper-parameters: saved sums were aggregated from features that do not change."""
+        """Return why the strategy cannot train with these hyper-parameters ('' where it can): what it reuses was aggregated from features
+        that do not change from snapshot to snapshot."""
         return self.reuse.refuses(hyper)
 
     @abstractmethod
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        """Place every group on a rank and in an iteration. Raises UserError for a workload of another family, or 0 ranks."""
+        """Place every snapshot group on a rank and in an iteration; `plan` makes the schedule of it. Raises UserError for a workload that
+        is no sequence of snapshots, or 0 ranks."""
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, 0 ranks, and a placement of other groups or ranks."""
+        """Plan one epoch: place the snapshot groups, then add their rows. Raises UserError for a workload that is no sequence of snapshots,
+        0 ranks, and a placement of other groups or ranks."""
         placed = self.place(workload, ranks, costs)
         columns = (placed.rank, placed.iteration, placed.slot)
         if placed.ranks != ranks or any(len(column) != workload.groups or column.dtype.kind != "i" for column in columns):
@@ -55,8 +59,8 @@ class GroupStrategy(SnapshotStrategy):
 
 @dataclass(frozen=True, slots=True)
 class RoundRobinStrategy(GroupStrategy):
-    """A strategy that places groups in time order, `each` consecutive ones to a rank and iteration (None: as many as the experiment
-    says)."""
+    """Planner of PSG and BLAD: snapshot groups go to ranks in time order, `each` consecutive ones to a rank and iteration (None: as many as
+    the experiment says)."""
 
     name: str
     title: str

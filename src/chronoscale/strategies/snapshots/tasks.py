@@ -17,7 +17,7 @@ DEGREES: tuple[Degree, ...] = (Snapshot.in_degree, Snapshot.out_degree)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """A task on snapshots: which degrees d of every node are read and predicted, as log(1 + d).
+    """Prediction task on snapshots (`training.task`): which degrees d of every node are read and predicted, as log(1 + d).
 
     Without `read` features are a dataset's own, or generated ones, the same in all snapshots; without `predicted` each node's class is
     predicted.
@@ -29,30 +29,32 @@ class SnapshotTask:
 
     @property
     def varies(self) -> bool:
-        """Whether every snapshot has features of its own."""
+        """Whether every snapshot has input features of its own under this task."""
         return bool(self.read)
 
     @property
     def classifies(self) -> bool:
-        """Whether classes are predicted, not numbers."""
+        """Whether the task predicts classes of nodes, not numbers."""
         return not self.predicted
 
     def inputs(self, asked: int) -> int:
-        """Return the width of the features: the task's own, or the requested one."""
+        """Return how many input features a node has under this task: the task's own, or as many as the experiment asks for (`asked`)."""
         return len(self.read) or asked
 
     def outputs(self, classes: int, dataset: str) -> int:
-        """Return the width of a prediction. Raises UserError for a dataset without classes where they are predicted."""
+        """Return how many numbers are predicted of a node under this task: degrees, or one a class. Raises UserError for a dataset without
+        classes where they are predicted."""
         if self.classifies and not classes:
             raise UserError(f"training.task: '{self.name}' predicts classes of nodes, dataset '{dataset}' has none")
         return len(self.predicted) or classes
 
     def features(self, snapshot: Snapshot) -> Float32:
-        """Return the features that are read of a snapshot, float32 [N, F]; for a task that `varies`."""
+        """Return the input features that models read of a snapshot under this task, float32 [N, F]; for a task that `varies`."""
         return _logarithms(snapshot, self.read)
 
     def goal(self, snapshot: Snapshot) -> Float32:
-        """Return the numbers that are predicted of a snapshot, float32 [N, outputs]; for a task that does not classify."""
+        """Return the numbers that models shall predict of a snapshot under this task, float32 [N, outputs]; for a task that does not
+        classify."""
         return _logarithms(snapshot, self.predicted)
 
 
@@ -68,7 +70,8 @@ TASKS: Mapping[str, SnapshotTask] = {
 
 
 def task_of(name: str) -> SnapshotTask:
-    """Return a task by its name. Raises UserError for an unknown one, with the nearest."""
+    """Return a prediction task on snapshots by its name in experiments (`training.task`). Raises UserError for an unknown one, with the
+    nearest."""
     if name not in TASKS:
         raise unknown("training.task", name, TASKS)
     return TASKS[name]

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Form(IntEnum):
-    """The form in which a snapshot comes to the device."""
+    """How a snapshot comes to the device in plans of REAL."""
 
     FULL = 0  # its adjacency
     MAP = 1  # its changed edges; the adjacency is rebuilt on the device and aggregated in full
@@ -14,7 +14,7 @@ class Form(IntEnum):
 
 
 class AggregateVariant(IntEnum):
-    """The implementations of AGGREGATE (`Schedule.variant`)."""
+    """Implementations of a schedule's AGGREGATE rows on snapshots, which costs tell apart (`Schedule.variant`)."""
 
     ALONE = 0  # one result
     TWICE = 1  # the sums, which increments go on from, and beside them the normalised ones
@@ -22,14 +22,14 @@ class AggregateVariant(IntEnum):
 
 
 class TransformVariant(IntEnum):
-    """The implementations of TRANSFORM (`Schedule.variant`)."""
+    """Implementations of a schedule's TRANSFORM rows (dense products) on snapshots, which costs tell apart (`Schedule.variant`)."""
 
     WHOLE = 0  # the rows are the result
     INTO = 1  # the rows are put into a copy of all rows of the snapshot before (`index_copy`)
 
 
 class TemporalVariant(IntEnum):
-    """The implementations of TEMPORAL (`Schedule.variant`).
+    """Implementations of a schedule's TEMPORAL rows (recurrent steps) on snapshots, which costs tell apart (`Schedule.variant`).
 
     They begin from a state, or from none, which saves the product with it; and run a group without others, or in turn with another group's
     rows, which leave it colder caches.
@@ -42,7 +42,7 @@ class TemporalVariant(IntEnum):
 
 
 class BackwardVariant(IntEnum):
-    """The implementations of BACKWARD (`Schedule.variant`)."""
+    """Implementations of a schedule's BACKWARD rows on snapshots, which costs tell apart (`Schedule.variant`)."""
 
     ALONE = 0  # of the group that was computed last
     BESIDE = 1  # of one of two that were computed in turn

@@ -23,13 +23,14 @@ OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
 @dataclass(frozen=True, slots=True)
 class StreamFeeding:
-    """Settings of how a strategy brings a batch's rows to the device; `Schedule.feeding` carries them to the execution.
+    """How a strategy on an event stream brings a batch's rows to the device; a schedule carries it as text (`Schedule.feeding`) to the
+    ranks that execute it.
 
-    merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row a slot, as TGL has it.
-    compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows are resident
-    on the device, a name of PLACEMENTS, or none. operators of layers, where a model has attention (TGAT, TGN): ours, in one pass over a
-    target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads that sample
-    are bound to processors (FAST §4.4).
+    merged: a batch has each node and edge, and each neighbour with its event, once (MemShare §4.3), else a row for each sampled slot, as
+    TGL has it. compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows
+    are resident on the device, a name of PLACEMENTS, or none. operators of layers, where a model has attention (TGAT, TGN): ours, in one
+    pass over a target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads
+    that sample are bound to processors (FAST §4.4).
 
     A model reads the same values, bit for bit, but for `merged`, which changes what is computed on.
     """
@@ -46,7 +47,8 @@ class StreamFeeding:
 
     @classmethod
     def of(cls, schedule: Schedule) -> StreamFeeding:
-        """Return the feeding that `Schedule.feeding` names. Raises UserError for an unknown one: the schedule is of another version."""
+        """Return how a schedule on an event stream feeds its batches, read from `Schedule.feeding`. Raises UserError for unknown text: the
+        schedule is of another version."""
         words = schedule.feeding.split()
         placement = next((word for word in words if word in PLACEMENTS), "")
         operators: Operators = next((word for word in OPERATORS if word in words), "")
@@ -58,8 +60,8 @@ class StreamFeeding:
         return feeding
 
     def sampling(self, hyper: Hyper, shape: StreamShape) -> Sampling:
-        """Return the sampling of a model's neighbours; the last of too few fan-outs serves the layers beyond. Raises UserError where there
-        is none."""
+        """Return how neighbours are sampled for a model under this feeding; the last of too few fan-outs serves the layers beyond. Raises
+        UserError where there is none."""
         if (shape.layers or shape.neighbours) and not hyper.fanout:
             raise UserError(f"training.fanout: model '{shape.name}' samples neighbours, and needs a number of them")
         fanouts = (*hyper.fanout, *hyper.fanout[-1:] * shape.layers)[: shape.layers]
@@ -68,7 +70,8 @@ class StreamFeeding:
         return Sampling(fanouts, events.policy, events.windows, events.duration, self.merged, delivers(shape, hyper), sources)
 
     def loading(self, hyper: Hyper, shape: StreamShape) -> Loading:
-        """Return the settings by which a model's features are loaded."""
+        """Return how a model's features are loaded under this feeding: compressed or not, what is cached on the device, and the bytes of
+        rows."""
         node, edge = FP32 * shape.features, FP32 * shape.edge * bool(shape.layers)
         events = hyper.events
         place = PLACEMENTS.get(self.placement) if events.cache_ratio else None  # without room nothing has a place

@@ -16,14 +16,14 @@ KEEP = "KEEP"
 
 
 def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
-    """Return the key that tells models apart whose kernels differ: name, task, and the operators of layers that attend where they are not
-    ours."""
+    """Return the key under which kernels of an event-stream model were counted: name, task, and the operators of attention where they are
+    not ours."""
     operators = feeding.operators if shape.spatial == "attention" else ""
     return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
 def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:
-    """Return the counts of kernels of epochs on events. Raises UserError for a model that was not counted."""
+    """Return the counts of GPU kernels for planning epochs on an event stream. Raises UserError for a model that was not counted."""
     shape = shape_of(workload)
     sizes = {
         "above": max(shape.layers - 1, 0),

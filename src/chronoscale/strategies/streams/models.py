@@ -24,11 +24,12 @@ STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), T
 
 
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
-    """Return the layer sizes of a model of event streams for data with `features` of nodes and `edge` features of events (0: none).
+    """Return the sizes of a model of event streams for planning, parameters counted. features, edge: values of a node and of an event in
+    the data (0: none).
 
-    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some. Where nodes have no features, models without
-    memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the
-    model cannot have.
+    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some (DySAT). Where nodes have no features, models
+    without memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that
+    the model cannot have.
     """
     name, hidden = choice.name, choice.hidden
     if name not in STREAM_MODELS:
@@ -93,7 +94,7 @@ def _parameters(shape: StreamShape) -> int:
 
 
 def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
-    """Return the sizes of a model that is chosen for an event stream.
+    """Return the sizes of the model that an experiment chooses for an event stream, for planning.
 
     Raises UserError for an unknown model, for sizes and windows that it cannot have, and for one that needs windows and has none.
     """
@@ -108,12 +109,13 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
 
 
 def shape_of(workload: Workload) -> StreamShape:
-    """Return the sizes of a workload's model. Raises UserError for a model that does not train on event streams."""
+    """Return the sizes of a workload's model, for planners on event streams. Raises UserError for a model that does not train on these."""
     if not isinstance(workload.model, StreamShape):
         raise UserError(f"model '{workload.model.name}' does not train on streams of events")
     return workload.model
 
 
 def delivers(shape: StreamShape, hyper: Hyper) -> int:
-    """Return to how many sampled neighbours of an event's ends its mail goes, beside the ends themselves."""
+    """Return to how many sampled neighbours of an event's ends a model sends its mail (the message that a node's memory is updated by),
+    beside the ends themselves: the fan-out in APAN, else 0."""
     return hyper.fanout[0] if shape.neighbours else 0

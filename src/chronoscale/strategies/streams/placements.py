@@ -13,9 +13,9 @@ from chronoscale.datasets.arrays import Int32
 
 
 def most_frequent(frequency: Int32, room: int, size: int) -> Int32:
-    """Return the rows of one table, of `size` bytes each, that are read most often and fit `room` bytes.
+    """Return the feature rows to cache on the device: those read most often that fit `room` bytes, int32 row numbers by falling frequency.
 
-    int32 row numbers by falling frequency; none where `size` is 0. `frequency` int32 [rows]: how often each row is read.
+    frequency: int32 [rows], how often each row is read; size: bytes of a row (0: nothing is cached).
     """
     count = room // size if size else 0
     return np.argsort(-frequency, kind="stable")[:count].astype(np.int32)
@@ -23,7 +23,8 @@ def most_frequent(frequency: Int32, room: int, size: int) -> Int32:
 
 @dataclass(frozen=True, slots=True)
 class NodesFirst:
-    """A static cache of the most frequent node rows, then of event rows in the room that is left (TASER; FAST §6.3)."""
+    """Cache policy of TASER (FAST §6.3): a static cache on the device of the most frequent node rows, then of event rows in the room that
+    is left."""
 
     name: ClassVar[str] = "nodes-first"
     dynamic: ClassVar[bool] = False
@@ -35,7 +36,8 @@ class NodesFirst:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """Cache whose rows change from batch to batch: an epoch is sampled ahead, and rows stay between two uses (SIMPLE; FAST §6.3).
+    """Cache policy of SIMPLE (FAST §6.3): rows on the device change from batch to batch; an epoch is sampled ahead, and rows stay between
+    two uses.
 
     Nodes have the room first. Which rows stay is chosen optimally (`batching.streams.caching.retained_rows`), where SIMPLE's greedy choice
     is within a factor of it: SIMPLE moves no fewer bytes than this.
@@ -45,7 +47,8 @@ class Retained:
     dynamic: ClassVar[bool] = True
 
     def fill(self, seen: RowFrequencies, room: CacheCapacity) -> CachedRows:
-        """Return the cache's slots, empty (-1): they are filled while batches pass."""
+        """Return the cache's slots on the device, empty (-1): they are filled while batches pass. seen: how often presampled batches read
+        each row; room: the cache's bytes."""
         nodes = min(seen.nodes.size, room.total // room.node) if room.node else 0
         edges = min(seen.edges.size, (room.total - nodes * room.node) // room.edge) if room.edge else 0
         return CachedRows(np.full(nodes, -1, np.int32), np.full(edges, -1, np.int32))
@@ -53,7 +56,8 @@ class Retained:
 
 @dataclass(frozen=True, slots=True)
 class Greedy:
-    """SlimCache's static cache: rows of either table by falling frequency while they fit, events first among equals (FAST, Algorithm 1).
+    """Cache policy of FAST's SlimCache (Algorithm 1): a static cache on the device of rows of either table by falling frequency while they
+    fit, events first among equals.
 
     A row saves its bytes in each batch that reads it and takes the same bytes of room, so that only the frequency decides, also where node
     and event rows differ in width; the algorithm as printed counts rows in place of bytes.
@@ -73,7 +77,8 @@ class Greedy:
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """A static cache split in half between node and event rows; what one cannot use goes to the other (FAST, Figure 5b)."""
+    """Cache policy of FAST's Figure 5b: a static cache on the device, split in half between node and event rows; what one cannot use goes
+    to the other."""
 
     name: ClassVar[str] = "even"
     dynamic: ClassVar[bool] = False

@@ -14,7 +14,8 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class StreamStrategy(Strategy):
-    """A strategy on events: a name, a way to feed batches, and how far ahead they are fetched.
+    """Planner of epochs on an event stream whose ranks have equal copies of node memory (TGL, FAST ...): strategies differ in how batches
+    come to the device (`feeding`), and how far ahead.
 
     ahead: batches that are sampled, gathered and sent while one trains; 0: nothing overlaps.
     """
@@ -30,19 +31,19 @@ class StreamStrategy(Strategy):
 
     @property
     def way(self) -> str:
-        """The text that tells its batches from other strategies' where they are timed."""
+        """The text that tells this strategy's batches from other strategies' where they are timed for a profile."""
         return str(self.feeding)
 
     @property
     def bound(self) -> bool:
-        """Whether threads that sample are bound to processors."""
+        """Whether the threads that sample are bound to processors (FAST §4.4)."""
         return self.feeding.bound
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for another family, and for a model that was not counted."""
+        """Plan one epoch on an event stream. Raises UserError for another family, and for a model that was not counted."""
         return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan without sampling: every batch's operations on the rank that has it, and what all ranks do in an
-        iteration."""
+        """Count the rows of a plan on an event stream before it is made: every batch's operations on the rank that has it, and what all
+        ranks do in an iteration."""
         return epoch.count_rows(workload, ranks, self.feeding)

@@ -27,16 +27,16 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class DGC(SnapshotStrategy):
-    """A strategy whose ranks each train one chunk of vertices in every range of snapshots, and exchange boundary features and hidden
-    states.
+    """DGC, modelled for simulation: planner whose ranks each train one chunk of vertices in every range of snapshots, and exchange boundary
+    features and hidden states.
 
     DGC's partitioner (graph coarsening) is not run. A model of its cut stands in for it, and these are assumptions, not measurements:
 
     - chunks live for `span` snapshots of a group, then the cut is made anew;
     - a rank's boundary is `cut` (1 - 1/P) of its edges; their remote ends are distinct as by uniform draws among other ranks' active nodes;
     - chunk sizes spread evenly over 1 ± `skew` of the mean, vertices and edges alike: partition quality goes before balance (REAL §1);
-    - at a new range the vertices whose edges changed (statistics) are placed anew and move with probability 1 - 1/P; their hidden states
-      go with them. Evolving weights are replicated: they have no hidden states to move.
+    - at a new range the vertices whose edges changed (statistics) are placed anew and move with probability 1 - 1/P; their hidden states go
+      with them. Evolving weights are replicated: they have no hidden states to move.
 
     Chunk fusion and stale aggregation are left out: the first changes no volume, the second changes the mathematics.
     """
@@ -58,15 +58,15 @@ class DGC(SnapshotStrategy):
             raise UserError(f"dgc: span at least 1, cut in 0..1 and skew in 0..1 expected, got {self.span}, {self.cut}, {self.skew}")
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch of DGC. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
         return _Chunks(self, workload, ranks).plan()
 
     def weights(self, ranks: int, iterations: int, span: int) -> Floats:
-        """Return chunk sizes as shares of the whole, float64 [iterations, ranks]: low-discrepancy over ranks, and redrawn for every range
-        of snapshots."""
+        """Return modelled sizes of DGC's vertex chunks, one a rank, as shares of all vertices, float64 [iterations, ranks]: spread evenly
+        over 1 ± skew of the mean, and drawn anew for every range of snapshots (`span`, its number)."""
         place = np.arange(ranks)[None, :] + ranks * (np.arange(iterations)[:, None] * 7 + span)
         size = 1 + self.skew * (2 * (place * GOLDEN % 1) - 1)
         shares: Floats = size / size.sum(1, keepdims=True)

@@ -25,8 +25,8 @@ from chronoscale.strategies.workload import Partition, Workload
 
 
 class DistDGL(SnapshotStrategy):
-    """A strategy whose ranks train every group together, each its own vertices; rows of remote neighbours are fetched for every snapshot
-    and layer.
+    """DistDGL: planner whose ranks train every snapshot group together, each its own vertices; rows of remote neighbours are fetched for
+    every snapshot and layer.
 
     Nothing overlaps: REAL appendix D.2 finds no overlap of computation and transfer.
     """
@@ -40,12 +40,12 @@ class DistDGL(SnapshotStrategy):
     plans_incrementally = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan: every rank has a part in every snapshot."""
+        """Count the rows of DistDGL's plan before it is made: every rank has a part in every snapshot."""
         return workload.groups * ranks * workload.hyper.group_size * (1 + 7 * workload.model.layers)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family or without a partition into `ranks` parts, and for more rows
-        than memory holds."""
+        """Plan one epoch of DistDGL. Raises UserError for a workload that is no sequence of snapshots or without a partition into `ranks`
+        parts, and for more rows than memory holds."""
         groups = workload.groups
         partition = self._partition(workload, ranks)
         rows = self.rows(workload, ranks)
@@ -57,8 +57,8 @@ class DistDGL(SnapshotStrategy):
         return builder.finish()
 
     def stretches(self, workload: Workload, ranks: int, costs: CostModel, rows: int = ROWS) -> Iterator[Stretch]:
-        """Plan the epoch as one stretch after another; an iteration's first rows wait for the optimiser step before, all others for a row
-        of their rank."""
+        """Plan an epoch of DistDGL piece by piece, each of about `rows` rows; an iteration's first rows wait for the optimiser step before,
+        all others for a row of their rank."""
         groups = workload.groups
         partition = self._partition(workload, ranks)
         each = workload.hyper.groups_per_rank

@@ -29,7 +29,8 @@ AHEAD = 2  # iterations whose snapshots are on their way or on the device
 
 
 def sampling_of(hyper: Hyper, epoch: int = 0) -> NeighbourSampling:
-    """Return the sampling of an epoch: one subgraph a snapshot, which all layers read.
+    """Return how DynaGraph samples neighbours in an epoch: one subgraph of each snapshot, which all layers read; 10 neighbours where the
+    experiment asks for no number.
 
     Raises UserError for fan-outs that differ by layer, or below 1.
     """
@@ -40,7 +41,7 @@ def sampling_of(hyper: Hyper, epoch: int = 0) -> NeighbourSampling:
 
 
 class DynaGraph(SnapshotStrategy):
-    """A strategy that trains windows of whole snapshots, as long as FlareDTDG's windows; a rank has its own vertices and their sampled
+    """DynaGraph: planner of windows of sampled snapshots, as long as FlareDTDG's windows; a rank has its own vertices and their sampled
     in-edges.
 
     What the first layer aggregates depends on no parameter, so it is aggregated when its snapshot comes, and cached for as long as windows
@@ -56,15 +57,15 @@ class DynaGraph(SnapshotStrategy):
     everywhere = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan: every rank has a part in every snapshot of every window."""
+        """Count the rows of DynaGraph's plan before it is made: every rank has a part in every snapshot of every window."""
         length, layers = workload.hyper.recency.decay.window, workload.model.layers
         return max(workload.steps - length + 1, 0) * ranks * (length * 6 * layers + 5) + ranks * (1 + 6 * length)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan the first epoch; samples and vertex assignments of later ones, and so their counts, differ a little.
+        """Plan the first epoch of DynaGraph; samples and vertex assignments of later ones, and so their counts, differ a little.
 
-        Raises UserError for a window that is longer than the sequence, models that attend or summarise, fan-outs that `sampling_of`
-        refuses, and more rows than memory holds.
+        Raises UserError for a window that is longer than the sequence, models that attend or summarise (GAT, EvolveGCN-H), fan-outs that
+        `sampling_of` refuses, and more rows than memory holds.
         """
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
@@ -258,5 +259,5 @@ class _WindowRows:
 
 
 def optimizer_work(parameters: int) -> dict[str, int]:
-    """Return the descriptors of an optimiser step (Adam: ten operations a parameter)."""
+    """Return the work columns of an optimiser step in a plan (Adam: ten operations a parameter)."""
     return {"rows": parameters, "flops": 10 * parameters}

@@ -33,31 +33,33 @@ CHOSEN = "all batches are as large as the first; sizes are chosen where a model 
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """The size of a hybrid batch, both powers of two: the number of snapshots in its window, and of own vertices."""
+    """Size of one of DynaHB's hybrid batches, both powers of two: the number of snapshots in its window, and of a rank's own vertices."""
 
     window: int
     vertices: int
 
 
 def largest_batch(hyper: Hyper, snapshots: int, vertices: int) -> BatchSize:
-    """Return the largest batch that is tried: the snapshots of a FlareDTDG window, rounded down, and all vertices of the largest part."""
+    """Return the largest hybrid batch that DynaHB tries: the snapshots of a FlareDTDG window, and all vertices of the largest part
+    (`vertices`), the first rounded down to a power of two, the second up."""
     window = min(hyper.recency.decay.window, snapshots)
     return BatchSize(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
 
 
 def first_batch(limit: BatchSize) -> BatchSize:
-    """Return the size that training begins with: the longest window, a quarter of the vertices."""
+    """Return the hybrid batch with which DynaHB begins training: the longest window, a quarter of the vertices."""
     return BatchSize(limit.window, max(limit.vertices // 4, 1))
 
 
 def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int:
-    """Return how many batches of the first size it takes to train every vertex of the largest part in every snapshot once."""
+    """Return how many hybrid batches of the first size DynaHB needs to train every vertex of the largest part (`vertices`) in every
+    snapshot once."""
     return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
 
 class DynaHB(SnapshotStrategy):
-    """A strategy whose ranks train batches of their own vertices in random windows, with all features that these reach from a cache on the
-    host.
+    """DynaHB: planner whose ranks train batches of their own vertices in random windows of snapshots, with all features that these reach
+    from a cache on the host.
 
     Parameters are averaged beside the next iteration, and taken up after it: iteration i begins with the mean over ranks of what i - 2
     left, and the rank's own step of i - 1. Batch sizes are chosen while training (by reinforcement learning in the paper).
@@ -72,7 +74,7 @@ class DynaHB(SnapshotStrategy):
     everywhere = True
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan: every rank has a batch in every iteration."""
+        """Count the rows of DynaHB's plan before it is made: every rank has a batch in every iteration."""
         if workload.chunking is None:
             return super().rows(workload, ranks)
         limit = largest_batch(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
@@ -80,8 +82,12 @@ class DynaHB(SnapshotStrategy):
         return count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """The first epoch, were all its batches as large as the first. Raises UserError for another family, 0 ranks, fewer chunks than
-        ranks, a window that is longer than the sequence, and models that attend or summarise."""
+        """Plan the first epoch of DynaHB, were all its batches as large as the first; from statistics alone where the graphs are not at
+        hand.
+
+        Raises UserError for a workload that is no sequence of snapshots, 0 ranks, fewer vertex chunks than ranks, a window that is longer
+        than the sequence, and models that attend or summarise (GAT, EvolveGCN-H).
+        """
         model = workload.model
         if workload.chunking is None:
             return ModelledDynaHB().plan(workload, ranks, costs)
@@ -109,7 +115,8 @@ class DynaHB(SnapshotStrategy):
 
 
 def rank_of_nodes(counted: ExactChunking, ranks: int) -> Ints:
-    """Return the rank of every node, int64 [N]: consecutive METIS chunks go to one rank. Raises UserError for fewer chunks than ranks."""
+    """Return the rank on which DynaHB trains each node, int64 [N]: consecutive METIS chunks go to one rank. Raises UserError for fewer
+    chunks than ranks."""
     chunks = counted.chunks
     if chunks.count < ranks:
         raise UserError(f"training.chunks: {chunks.count} chunks cannot be shared by {ranks} ranks; ask for {ranks} or more")

@@ -25,8 +25,8 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HopCounts:
-    """Counts of what ranks read and compute for their own vertices, int64 [iterations * ranks] each; tuples have an entry a layer, layer 0
-    first.
+    """Counts of what DynaHB's ranks read and compute for their own vertices, multi-hop neighbourhoods included, int64 [iterations * ranks]
+    each; tuples have an entry a layer, layer 0 first.
 
     rows: vertices whose output a layer computes; edges: stored entries that it aggregates; inputs: vertices whose features are loaded.
     """
@@ -37,8 +37,8 @@ class HopCounts:
 
 
 class ModelledDynaHB(SnapshotStrategy):
-    """DynaHB as a model from statistics: vertices are divided evenly, and a rank gathers the multi-hop features of its own from host
-    memory.
+    """DynaHB, modelled from statistics for simulation: vertices are divided evenly, and a rank gathers the multi-hop features of its own
+    from host memory.
 
     Parameters are averaged through host memory: a rank pushes after its step and pulls the values of the iteration before the last, and
     waits for no other rank. Modelled, not measured: parts are balanced and cut like a random placement (load-aware partitioning balances
@@ -56,7 +56,8 @@ class ModelledDynaHB(SnapshotStrategy):
     everywhere = True
 
     def hops(self, workload: Workload, ranks: int, step: int) -> HopCounts:
-        """Count the neighbourhoods that ranks need of snapshot `step` of an iteration's groups."""
+        """Estimate the multi-hop neighbourhoods that ranks need for their own vertices, in the snapshot at place `step` of an iteration's
+        groups."""
         stats, batches = workload.snapshots, GroupBatches(workload, ranks)
         even = np.full(ranks, 1 / ranks)
         all_vertices = batches.groups * stats.num_nodes
@@ -75,7 +76,8 @@ class ModelledDynaHB(SnapshotStrategy):
         return HopCounts(tuple(rows[::-1]), tuple(edges[::-1]), needed)
 
     def redundant(self, workload: Workload, ranks: int) -> int:
-        """Count the entries aggregated over all ranks and an epoch beyond those of the groups themselves."""
+        """Estimate how many edges DynaHB aggregates in an epoch, over all ranks, beyond those of the snapshot groups themselves: remote
+        vertices are computed again on every rank that needs them."""
         steps = range(workload.hyper.group_size)
         groups = np.arange(workload.groups)
         stats = workload.snapshots
@@ -84,12 +86,13 @@ class ModelledDynaHB(SnapshotStrategy):
         return aggregated - workload.model.layers * own
 
     def cached_bytes(self, workload: Workload, ranks: int) -> int:
-        """Return the host memory of all ranks' caches: features of every vertex that any snapshot of the fullest iteration needs."""
+        """Estimate the host memory of all ranks' feature caches, bytes: features of every vertex that any snapshot of the fullest iteration
+        needs."""
         each = [self.hops(workload, ranks, step).inputs.reshape(-1, ranks).sum(1) for step in range(workload.hyper.group_size)]
         return int(np.max(np.sum(each, axis=0))) * workload.model.inputs * FP32
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch of DynaHB from statistics. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
         workload.snapshots  # noqa: B018 (refuses other families)
         if ranks < 1:
             raise UserError(f"at least one GPU is needed, got {ranks}")
@@ -135,8 +138,12 @@ class ModelledDynaHB(SnapshotStrategy):
 def add_layers(
     builder: Builder, work: ShareWork, here: Columns, counts: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
 ) -> Ints:
-    """Add the layers of one snapshot, on rows that shrink towards a rank's own, to the builder and their gradients to `owed`. Returns the
-    last row."""
+    """Add the layers of one snapshot to DynaHB's plan, each on fewer vertices than the one below, down to a rank's own. Returns the last
+    row's handles, int64 [sites].
+
+    work: counts a row's work. here: the rows' columns rank, iteration, step. groups: int64 [sites], snapshot groups that a site trains, for
+    evolving weights. owed: collects the work of the backward pass. after: handles that the first layer waits for.
+    """
     model = work.model
     sites = len(groups)
     last = after[0]
@@ -169,5 +176,6 @@ def add_layers(
 
 
 def handles_before(handles: Ints, back: int) -> Ints:
-    """Return the handles of `back` sites before each site; -1 where there are none."""
+    """Return the row handles of the site that is `back` places before each site (of the same rank an iteration earlier, for `back` =
+    ranks); -1 where there is none. For planners that let rows wait for earlier iterations."""
     return np.concatenate([np.full(min(back, len(handles)), NONE, np.int64), handles[:-back]])

@@ -18,8 +18,8 @@ from chronoscale.strategies.workload import Workload
 
 
 class ESDG(SnapshotStrategy):
-    """A strategy whose teams of up to `group_size` ranks train a group each: every rank convolves its snapshots, the state travels in time
-    order.
+    """ESDG: planner whose teams of up to `group_size` ranks train a snapshot group each: every rank convolves its snapshots, and the
+    recurrent state travels from rank to rank in time order.
 
     The gradient of the state travels back; gradient checkpointing keeps cell inputs only. Ranks that make up no whole team stay idle.
     """
@@ -31,7 +31,7 @@ class ESDG(SnapshotStrategy):
     summary = "The snapshots of a group are spread over GPUs, and the recurrent state travels from GPU to GPU."
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch. Raises UserError for a workload of another family, or 0 ranks."""
+        """Plan one epoch of ESDG. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams

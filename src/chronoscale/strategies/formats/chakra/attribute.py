@@ -27,8 +27,8 @@ VALUES = 1  # of every list
 
 
 class ValueType(NamedTuple):
-    """A type of attribute values: its layout in a file, and how it is encoded and decoded; varints as unsigned integers, others as
-    bytes."""
+    """Type of the values of Chakra attributes (int64, string ...): its layout in a file, and how values are encoded and decoded; varints as
+    unsigned integers, others as bytes."""
 
     wire: Wire
     encode: Callable[[Scalar], int | bytes]
@@ -76,7 +76,8 @@ _OF = {number: name for name, number in FIELD.items()}
 
 
 def attribute(name: str, kind: str, value: Value) -> bytes:
-    """Encode one attribute as a message; a list goes into the type's list field."""
+    """Encode one attribute of a Chakra node as a protobuf message. name: the attribute's; kind: the type of its value, a key of `KINDS`
+    ("int64", "string" ...); a list goes into that type's list field."""
     begin = delimited(NAME, name.encode())
     if not isinstance(value, list):
         return begin + _encode_value(FIELD[kind], KINDS[kind], value)
@@ -98,7 +99,8 @@ def _encode_value(number: int, kind: ValueType, value: Scalar) -> bytes:
 
 
 def read_attribute(data: bytes, at: int, end: int) -> tuple[str, Value | None]:
-    """Decode name and value of the attribute in data[at:end]; None for a value of an unknown type. Raises Malformed."""
+    """Decode name and value of the attribute of a Chakra trace that lies in data[at:end]; None for a value of an unknown type. Raises
+    Malformed."""
     name = ""
     value: Value | None = None
     for field in fields(data, at, end):
@@ -154,7 +156,7 @@ def _decode(kind: str, wire: Wire, value: int | bytes, at: int) -> Scalar:
 
 
 def text(value: int | bytes, at: int) -> str:
-    """Decode a field as text. Raises Malformed where it is none."""
+    """Decode a protobuf field's value as UTF-8 text. at: its byte in the file, for messages. Raises Malformed where it is none."""
     try:
         return _require_bytes(value, at).decode()
     except UnicodeDecodeError:

@@ -53,8 +53,8 @@ class _Row(NamedTuple):
 
 
 def foreign(files: Files) -> Recording:
-    """Convert the traces of another tool to a schedule of kind "modelled" and a trace with their times (`Source.PUBLISHED`), on ranks 0 to
-    n - 1.
+    """Convert Chakra traces of another tool, one file of nodes for each rank, to a schedule that can be replayed (kind "modelled") and a
+    trace with their times (`Source.PUBLISHED`), on ranks 0 to n - 1.
 
     Nodes become rows in an order that their dependencies allow, by start and id where they leave one. Lanes are FIFOs, as ASTRA-sim has one
     operation of a kind under way at a time: what computes on the host, on the device, what loads, stores, communicates. Collectives meet in

@@ -19,7 +19,7 @@ VERSION = "0.0.4"  # of the schema, as its generator writes it (src/generator/ge
 
 
 class NodeType(IntEnum):
-    """The types of nodes, `NodeType` of et_def.proto."""
+    """Types of nodes in Chakra execution traces, `NodeType` of et_def.proto."""
 
     INVALID = 0
     METADATA = 1
@@ -35,7 +35,7 @@ class NodeType(IntEnum):
 
 
 class CommType(IntEnum):
-    """The types of collectives, `CollectiveCommType` of et_def.proto."""
+    """Types of collectives in Chakra execution traces, `CollectiveCommType` of et_def.proto."""
 
     ALL_REDUCE = 0
     REDUCE = 1
@@ -51,7 +51,8 @@ class CommType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, as far as it is read: times in µs, attributes by name. Inputs, outputs and storage operations are left out."""
+    """Node of a Chakra execution trace (one operation of a rank), as far as it is read: times in µs, attributes by name. Inputs, outputs
+    and storage operations are left out."""
 
     id: int
     name: str = ""
@@ -64,17 +65,17 @@ class Node:
 
     @property
     def deps(self) -> tuple[int, ...]:
-        """The nodes that this one waits for, by data and by control."""
+        """The ids of the nodes that this one waits for, by data and by control."""
         return (*self.data_deps, *self.ctrl_deps)
 
 
 def encode_metadata(attributes: Iterable[bytes]) -> bytes:
-    """Encode the metadata message (`GlobalMetadata`) with encoded attributes."""
+    """Encode the first message of a Chakra trace file (`GlobalMetadata`), with attributes that are encoded already."""
     return delimited(1, VERSION.encode()) + b"".join(delimited(2, encoded) for encoded in attributes)
 
 
 def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
-    """Encode a node as a message, with encoded attributes in place of its own."""
+    """Encode a node of a Chakra trace as a message. attributes: encoded ones, written in place of `node.attributes`."""
     parts = [tag(1, Wire.VARINT), varint(node.id), delimited(2, node.name.encode()), tag(3, Wire.VARINT), varint(node.type)]
     for number, deps in ((4, node.ctrl_deps), (5, node.data_deps)):
         if deps:
@@ -84,13 +85,13 @@ def encode_node(node: Node, attributes: Iterable[bytes]) -> bytes:
 
 
 def write(path: Path, messages: Iterable[bytes]) -> None:
-    """Write a file of messages, of which the metadata is the first."""
+    """Write a Chakra trace file of one rank: encoded messages, of which the metadata is the first, each with its length in front."""
     with path.open("wb") as file:
         file.writelines(varint(len(message)) + message for message in messages)
 
 
 def read(path: Path) -> tuple[dict[str, Value], list[Node]]:
-    """Read the metadata's attributes and the nodes, in their order, from a file that may be compressed by gzip.
+    """Read one rank's Chakra trace file, which may be compressed by gzip: the metadata's attributes, and the nodes in their order.
 
     Raises Malformed, which names the byte, for what is no trace, and for one that is cut off.
     """

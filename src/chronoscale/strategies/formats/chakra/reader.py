@@ -33,7 +33,7 @@ class _File(NamedTuple):
 
 
 def read(paths: Sequence[Path]) -> Recording:
-    """Read the traces of all ranks of one job.
+    """Read Chakra execution traces, the files of all ranks of one job, as a schedule and a trace, to be replayed.
 
     Of a trace that this package wrote schedule and trace come back as they were; another tool's becomes a schedule of kind "modelled"
     (`foreign.foreign`), and a file's rank is the number before its ending, `model.3.et`.

@@ -14,7 +14,7 @@ _SMALL = [bytes([value]) for value in range(128)]
 
 
 class Wire(IntEnum):
-    """The layout of a field's value (wire type)."""
+    """Layout of a field's value in Protocol Buffers (wire type), for Chakra's trace files."""
 
     VARINT = 0
     FIXED64 = 1
@@ -26,7 +26,7 @@ _WIRES = {wire.value: wire for wire in Wire}  # a look-up is faster than the cla
 
 
 class Malformed(ValueError):
-    """An error for bytes that are no message: what is wrong, and at which byte."""
+    """Error for bytes of a trace file that are no Protocol Buffers message: what is wrong, and at which byte (`at`)."""
 
     def __init__(self, at: int, problem: str) -> None:
         super().__init__(f"byte {at:,}: {problem}")
@@ -34,7 +34,8 @@ class Malformed(ValueError):
 
 
 class Field(NamedTuple):
-    """Field of a protobuf message: its number, its layout, its value (bytes of fixed and delimited ones), and the value's position."""
+    """Field of a protobuf message of a trace file: its number, its layout, its value (bytes of fixed and delimited ones), and the value's
+    position."""
 
     number: int
     wire: Wire
@@ -43,8 +44,8 @@ class Field(NamedTuple):
 
 
 def varint(value: int) -> bytes:
-    """Encode an integer, seven bits a byte, the lowest first; negative ones as two's complement of 64 bits. Raises OverflowError beyond 64
-    bits."""
+    """Encode an integer as Protocol Buffers do: seven bits a byte, the lowest first; negative ones as two's complement of 64 bits. Raises
+    OverflowError beyond 64 bits."""
     if 0 <= value < 128:
         return _SMALL[value]
     if not -(1 << 63) <= value < 1 << 64:
@@ -59,8 +60,8 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Decode the integer at a byte, below 2^64, and return it with where the next value begins. Raises Malformed where it does not end
-    before `end`."""
+    """Decode the protobuf integer (varint) at byte `at`, below 2^64, and return it with where the next value begins. Raises Malformed where
+    it does not end before `end`."""
     if at < end and data[at] < 128:
         return data[at], at + 1
     value, begin = 0, at
@@ -76,32 +77,32 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """Read a varint as two's complement of 64 bits."""
+    """Read a decoded protobuf integer (0 to 2^64 - 1) as a signed one, two's complement of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def zigzag(value: int) -> int:
-    """Map a signed integer to an unsigned one that is small near 0 (sint32, sint64)."""
+    """Map a signed integer to an unsigned one that is small near 0, as protobuf's sint32 and sint64 are stored."""
     return value << 1 if value >= 0 else -(value << 1) - 1
 
 
 def unzigzag(value: int) -> int:
-    """Map an unsigned integer back to the signed one that `zigzag` encoded."""
+    """Map an unsigned protobuf integer back to the signed one that `zigzag` encoded."""
     return value >> 1 ^ -(value & 1)
 
 
 def tag(number: int, wire: Wire) -> bytes:
-    """Encode a field's number and layout, with which it begins."""
+    """Encode the number and layout with which a protobuf field begins."""
     return varint(number << 3 | wire)
 
 
 def delimited(number: int, value: bytes) -> bytes:
-    """Encode a field of bytes: text, packed numbers, a message."""
+    """Encode a protobuf field of bytes: text, packed numbers, a message. number: the field's."""
     return tag(number, Wire.DELIMITED) + varint(len(value)) + value
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[Field]:
-    """Yield the fields of the message in data[at:end], in order. Raises Malformed where it is none."""
+    """Yield the fields of the protobuf message in data[at:end], in order. Raises Malformed where it is none."""
     while at < end:
         begin = at
         key, at = read_varint(data, at, end)

@@ -36,7 +36,8 @@ ABOUT = [field.name for field in fields(Schedule) if field.name not in (*COLUMNS
 
 
 def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name: str) -> list[Path]:
-    """Write a trace and its schedule as execution traces, `<name>.<rank>.et`, one file a rank, in `folder`.
+    """Export a trace and its schedule as Chakra execution traces (MLCommons), `<name>.<rank>.et`, one file a rank, in `folder`; return the
+    paths.
 
     A node is a row, its id the row's number. Durations are written in µs, as in Chakra, and in ns; dependencies within a rank are
     data_deps, and a control dependency leads to the row before in the FIFO (`streams`: lanes that share one). Collectives name their
@@ -60,13 +61,14 @@ def write(trace: Trace, schedule: Schedule, streams: Streams, folder: Path, name
 
 
 def process_groups(schedule: Schedule) -> dict[str, list[int]]:
-    """Return the ranks of each process group by its name, numbers from 1: as ASTRA-sim reads them by --comm-group-configuration."""
+    """Return the process groups of a schedule's collectives, name ("1", "2" ...) -> ranks, as ASTRA-sim reads them by
+    --comm-group-configuration beside exported Chakra traces."""
     groups = {tuple(sorted(schedule.rank[rows].tolist())) for rows in collective_members(schedule).values() if schedule.op[rows[0]] in COMM}
     return {str(i + 1): list(ranks) for i, ranks in enumerate(sorted(groups))}
 
 
 def groups_json(schedule: Schedule) -> str:
-    """Return `process_groups` as JSON."""
+    """Return the process groups of a schedule's collectives (`process_groups`) as JSON, for ASTRA-sim."""
     return json.dumps(process_groups(schedule))
 
 

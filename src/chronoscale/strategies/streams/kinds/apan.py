@@ -8,7 +8,8 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class APAN(StreamKind):
-    """APAN: a node's memory is its last embedding; its mailbox has several mails, over which it attends."""
+    """APAN, as planners count it: a node's memory is its last embedding; its mailbox has several mails (messages of events), over which it
+    attends."""
 
     name = "apan"
     source = "Wang et al.; SIGMOD 2021"
@@ -21,7 +22,8 @@ class APAN(StreamKind):
         return choice.mails
 
     def parameters(self, shape: StreamShape) -> int:
-        """Count the query, key and value, a row for each mail's place, the normalisation, and a perceptron of two layers."""
+        """Count the parameters of APAN's memory update: query, key and value, a row for each mail's place, the normalisation, and a
+        perceptron of two layers."""
         hidden, square = shape.hidden, shape.hidden * shape.hidden
         return square + 2 * shape.mail * hidden + shape.mails * shape.mail + 2 * hidden + 2 * (square + hidden)
 

@@ -11,7 +11,7 @@ from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 @dataclass(frozen=True, slots=True)
 class StreamShape(ModelShape):
-    """The sizes of a model of event streams.
+    """Sizes of a model of event streams, as planners, cost counts and reports read them.
 
     `layers` aggregate sampled neighbours: 0 for JODIE and APAN; `inputs`: width of what the first of them reads, or of the memory;
     `outputs`: classes of nodes, 0 for a model that predicts only links.
@@ -30,8 +30,8 @@ class StreamShape(ModelShape):
 
     @property
     def slot(self) -> int:
-        """The numbers of a slot beside its row and its encoded time: features of its event, and, on both time scales, the second one's
-        reading."""
+        """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on both time scales, the
+        second one's reading."""
         return self.edge + (self.clock == "both" and self.spatial == "attention")
 
     def __post_init__(self) -> None:
@@ -41,11 +41,13 @@ class StreamShape(ModelShape):
 
 
 class StreamKind:
-    """A kind of model on event streams: the parts that it has, and the work and parameters that these add.
+    """Kind of model on event streams (TGN, TGAT ...), as planners count it: the parts that it has, and the work and parameters that these
+    add.
 
     name: what experiments call it; source: who published it. spatial: attention, gat or none; temporal, what carries the past: gru, rnn,
     attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded; edges: whether features of events are read;
-    windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails go to sampled neighbours, too.
+    windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails (messages of events) go to sampled
+    neighbours, too.
     """
 
     name: str
@@ -60,31 +62,32 @@ class StreamKind:
 
     @property
     def aggregates(self) -> bool:
-        """Whether it has layers over sampled neighbours."""
+        """Whether the model has layers over sampled neighbours."""
         return self.spatial != "none"
 
     @property
     def attends(self) -> bool:
-        """Whether there are heads of attention."""
+        """Whether the model has heads of attention."""
         return "attention" in (self.spatial, self.temporal)
 
     def mail(self, hidden: int, edge: int) -> int:
-        """Return the width of a mail, for a memory of width `hidden` and `edge` features of events; 0 without memory."""
+        """Return how many values a mail has (the message of an event that updates a node's memory), for a memory of width `hidden` and
+        `edge` features of events; 0 without memory."""
         return hidden + edge if self.memory else 0
 
     def mails(self, choice: ModelChoice) -> int:
-        """Return the size of a node's mailbox, for a model with this choice; 0 without memory."""
+        """Return how many mails (messages of events) a node's mailbox holds; 0 without memory."""
         return int(self.memory)
 
     def parameters(self, shape: StreamShape) -> int:
-        """Return the parameters of MEMORY_UPDATE and of what follows the last layer; those that all models have are counted in
+        """Count the parameters of the memory's update and of what follows the last layer; those that all models have are counted in
         `streams.models`."""
         return 0
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
-        """Return the work of MEMORY_UPDATE on `rows` nodes, beside the reading of their features."""
+        """Count the work of updating the memory of `rows` nodes (MEMORY_UPDATE in schedules), beside the reading of their features."""
         return Work()
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """Return the work on `roots` rows after the last layer."""
+        """Count the work on `roots` nodes after the last layer, in the forward pass."""
         return Work()

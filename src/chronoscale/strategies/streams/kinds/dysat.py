@@ -7,7 +7,7 @@ from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwis
 
 
 class DySAT(StreamKind):
-    """DySAT: a root's rows of all windows of time attend to each other, and the last one goes on."""
+    """DySAT, as planners count it: a root's rows of all windows of time attend to each other, and the last one goes on."""
 
     name = "dysat"
     source = "Sankar et al.; WSDM 2020"
@@ -16,7 +16,7 @@ class DySAT(StreamKind):
     windowed = True
 
     def parameters(self, shape: StreamShape) -> int:
-        """Count a row for each window's place, four matrices and a bias."""
+        """Count the parameters of DySAT's attention over windows: a row for each window's place, four matrices and a bias."""
         return shape.windows * shape.hidden + 4 * shape.hidden * shape.hidden + shape.hidden
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:

@@ -7,7 +7,8 @@ from chronoscale.strategies.streams.kinds.operations import Count, Work, passes,
 
 
 class JODIE(StreamKind):
-    """JODIE: two recurrent cells, of sources and of destinations, and a projection of memories to the time of a query."""
+    """JODIE, as planners count it: two recurrent cells, of sources and of destinations, and a projection of memories to the time of a
+    query."""
 
     name = "jodie"
     source = "Kumar, Zhang, Leskovec; KDD 2019"
@@ -16,7 +17,7 @@ class JODIE(StreamKind):
     edges = True
 
     def parameters(self, shape: StreamShape) -> int:
-        """Count both cells', which read the time as it is, and the projection's."""
+        """Count the parameters of both of JODIE's cells, which read the time as it is, and of the projection."""
         return 2 * shape.hidden * (shape.mail + 1 + shape.hidden + 1) + shape.hidden
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
@@ -24,5 +25,5 @@ class JODIE(StreamKind):
         return total(*cells, passes(rows * shape.hidden, 13))
 
     def embed(self, shape: StreamShape, roots: Count) -> Work:
-        """Return the work of the projection."""
+        """Count the work of projecting the memories of `roots` nodes to the time of a query."""
         return passes(roots * shape.hidden, 4)

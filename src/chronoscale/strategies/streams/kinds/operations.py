@@ -12,38 +12,39 @@ Count = Ints | int
 
 
 class Work(NamedTuple):
-    """The work of an operation: floating-point operations, and fp32 values moved."""
+    """Counted work of an operation of an event-stream model, for planners: floating-point operations, and fp32 values moved."""
 
     flops: Count = 0
     moved: Count = 0
 
     @property
     def counted(self) -> tuple[Ints, Ints]:
-        """Operations and bytes, int64, of the shape of the counts."""
+        """Floating-point operations, and bytes moved; int64, of the shape of the counts."""
         return np.asarray(self.flops, np.int64), np.asarray(4 * np.asarray(self.moved, np.int64), np.int64)
 
 
 def total(*parts: Work) -> Work:
-    """Return the work of several operations, one after another."""
+    """Return the work of several operations, one after another, for counts of a model's work."""
     flops, moved = zip(*parts, strict=True)
     return Work(sum(flops), sum(moved))
 
 
 def no_work(rows: Count) -> Work:
-    """Return no work, in the shape of `rows`."""
+    """Return work of 0, in the shape of `rows` (a number, or an array of one a batch)."""
     return Work(0 * rows, 0 * rows)
 
 
 def product(rows: Count, inner: int, outer: int) -> Work:
-    """Return the work of rows times a matrix."""
+    """Count the work of a matrix product: `rows` rows, [rows, inner] times [inner, outer]."""
     return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
 
 
 def pairwise(rows: Count, heads: int, slots: int, width: int) -> Work:
-    """Return the work of every row's heads with its own slots: scores, or their weighted sums."""
+    """Count the work of attention between every row and its own `slots` sampled neighbours, `width` values each, by `heads` heads: the
+    scores, or their weighted sums."""
     return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
 
 
 def passes(values: Count, times: int = 1) -> Work:
-    """Return elementwise work that reads or writes so many values."""
+    """Count elementwise work that reads or writes so many values, `times` times."""
     return Work(0, values * times)

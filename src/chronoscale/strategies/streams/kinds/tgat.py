@@ -6,7 +6,7 @@ from chronoscale.strategies.streams.kinds.base import StreamKind
 
 
 class TGAT(StreamKind):
-    """TGAT: attention over sampled neighbours and the time since their events, without a memory."""
+    """TGAT, as planners count it: attention over sampled neighbours and the time since their events, without a memory."""
 
     name = "tgat"
     source = "Xu et al.; ICLR 2020"

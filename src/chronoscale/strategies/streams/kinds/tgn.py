@@ -7,8 +7,8 @@ from chronoscale.strategies.streams.kinds.operations import Count, Work, passes,
 
 
 class TGN(StreamKind):
-    """TGN: attention over neighbours' memories, which a GRU updates by the last mail: both ends' memories and, once applied, its encoded
-    time."""
+    """TGN, as planners count it: attention over neighbours' memories, which a GRU updates by the last mail (the message of an event): both
+    ends' memories and, once applied, its encoded time."""
 
     name = "tgn"
     source = "Rossi et al.; ICML workshop on graph representation learning 2020"
@@ -22,7 +22,7 @@ class TGN(StreamKind):
         return 2 * hidden + edge
 
     def parameters(self, shape: StreamShape) -> int:
-        """Count the recurrent cell's."""
+        """Count the parameters of the recurrent cell that updates TGN's memory."""
         return 3 * shape.hidden * (shape.mail + shape.time + shape.hidden + 2)
 
     def update(self, shape: StreamShape, rows: Count) -> Work:

@@ -14,9 +14,11 @@ from chronoscale.strategies.streams.rows.work import class_work, embed_work, lay
 
 
 def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-    """Add the rows of layers and scores. held: bytes that the batch has on the device, int64 [batches].
+    """Add the rows that compute the forward pass of batches of events to a plan: layers, then scores of links or classes.
 
-    Returns the last row, and three totals: flops, bytes that their gradient moves, and bytes saved for it; int64 [batches] each.
+    phase: the batches of training or validation; site: the rows' columns rank, unit ...; ready: handles that the first layer waits for;
+    held: bytes that a batch has on the device, int64 [batches]. Returns the last row's handles, and three totals: flops, bytes that their
+    gradient moves, and bytes saved for it; int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work
@@ -64,12 +66,13 @@ def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: I
 
 
 def gradient_law(op: Op) -> str:
-    """Return the name of the law for the bytes that the gradient pass of an operation moves."""
+    """Return the name of the formula that counts the bytes which an operation's gradient pass moves, for plans on event streams."""
     return f"{op.name}_GRADIENT"
 
 
 def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
-    """Add the gradient rows of the rows that `add_forward` added, and return their handles. total, held: as in `add_forward`."""
+    """Add the rows of the backward pass of batches of events to a plan, and return their handles. total, held: as `add_forward` returns and
+    takes them."""
     work, (flops, moved, saved) = phase.work, total
     sizes: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
     back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
@@ -77,7 +80,8 @@ def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: 
 
 
 def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
-    """Add the all-reduce of the gradients and the optimiser step, on every rank, with events or without. Returns their first row, and their
+    """Add the all-reduce of the gradients and the optimiser step to a plan on events, on every rank, with events or without. backward:
+    handles of the backward pass; collective: an id for each batch's all-reduce. Returns handles of the first of these rows, and of the
     last."""
     parameters, ready = phase.shape.parameters, backward
     if phase.ranks > 1:

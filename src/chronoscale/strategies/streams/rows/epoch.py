@@ -39,17 +39,19 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhaseEnds:
-    """Handles of the rows that end a phase: of its last batches' computation, int64 [ahead + 1, ranks], and of all of it, [ranks]."""
+    """Planned rows that end training's or validation's batches of events, as handles: of its last batches' computation, int64 [ahead + 1,
+    ranks], and of all of it, [ranks]."""
 
     computed: Ints
     over: Ints
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding, ahead: int) -> Schedule:
-    """Plan one epoch on an event stream: every training batch once, in order, then every validation batch.
+    """Plan one epoch on an event stream, each rank with a whole copy of node memory: every training batch once, in order, then every
+    validation batch.
 
-    name: of a strategy. feeding: how batches are sampled, cached and sent. ahead: batches prepared while one trains. Raises UserError for 0
-    ranks, and for a model that was not counted.
+    name: the strategy's, for the schedule. feeding: how batches are sampled, cached and sent. ahead: batches prepared while one trains.
+    Raises UserError for 0 ranks, and for a model that was not counted.
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
@@ -84,7 +86,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
 
 
 def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
-    """Count the rows of `plan_epoch`, without sampling."""
+    """Count the rows that `plan_epoch` will plan for an event stream, without sampling, so that plans too large for memory are refused."""
     hyper = workload.hyper
     shape = shape_of(workload)
     data = workload.events

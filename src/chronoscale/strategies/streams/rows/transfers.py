@@ -12,9 +12,10 @@ from chronoscale.strategies.streams.rows.work import update_work
 
 
 def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
-    """Add the rows that sample a batch, gather and send its features, and bring them to where they are read.
+    """Add the rows that sample batches of events, gather and send their features, and bring them to where they are read, to a plan.
 
-    Returns the first row, the last, and the bytes that stay allocated until the batch is over, [batches] each.
+    ahead, compute: the rows' columns where batches are prepared, and where they are computed. Returns handles of the first row and of the
+    last, and the bytes that stay allocated until the batch is over, int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work
@@ -45,9 +46,10 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 
 
 def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
-    """Add the rows that bring node memory to the device and update it. known: site and handles after which memory is known.
+    """Add the rows that bring node memory to the device and update it to a plan on events.
 
-    Returns the last row, and the bytes that stay allocated until the batch is over, [batches] each.
+    known: the rows' columns, and handles after which memory is known; compute: columns of rows that compute. Returns handles of the last
+    row, and the bytes that stay allocated until the batch is over, int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work

@@ -13,7 +13,8 @@ from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
 
 
 def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
-    """Return flops and bytes of MEMORY_UPDATE on `rows` nodes, int64, of the shape of `rows`; 0 for a model without memory."""
+    """Count flops and bytes of updating the memory of `rows` graph nodes (MEMORY_UPDATE rows of plans), int64, of the shape of `rows`; 0
+    for a model without memory."""
     read = no_work(rows)
     if shape.memory and shape.features:
         read = total(product(rows, shape.features, shape.hidden), passes(rows * shape.hidden, 2))
@@ -21,7 +22,8 @@ def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
 
 
 def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> tuple[Ints, Ints]:
-    """Return flops and bytes of AGGREGATE for `targets` rows by layer `layer` (0-based), with `fanout` slots each, in one tree; int64.
+    """Count flops and bytes of one layer over sampled neighbours (AGGREGATE rows of plans), layer `layer` (0-based), for `targets` nodes
+    with `fanout` slots each; int64.
 
     edges: slots that are filled, for attention edge by edge; None: it goes over all slots.
     """
@@ -51,18 +53,19 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
 
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
-    """Return flops and bytes of what the model's kind does to `roots` rows after the last layer; int64."""
+    """Count flops and bytes of what a model does to `roots` nodes after its last layer (part of FORWARD rows of plans); int64."""
     return total(no_work(roots), STREAM_MODELS[shape.name].embed(shape, roots)).counted
 
 
 def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:
-    """Return flops and bytes of the classes of `sources` rows; int64."""
+    """Count flops and bytes of classifying `sources` nodes (part of FORWARD rows of plans); int64."""
     hidden = shape.hidden
     return total(product(sources, hidden, hidden), passes(sources * hidden, 2), product(sources, hidden, shape.outputs)).counted
 
 
 def score_work(shape: StreamShape, pairs: Count, sources: Count | None = None) -> tuple[Ints, Ints]:
-    """Return flops and bytes of the scores of `pairs` of links of `sources` rows (None: one a pair); int64."""
+    """Count flops and bytes of scoring `pairs` candidate links (part of FORWARD rows of plans) that start from `sources` different nodes
+    (None: one a pair); int64."""
     hidden = shape.hidden
     own, other = product(pairs if sources is None else sources, hidden, hidden), product(pairs, hidden, hidden)
     return total(own, other, passes(pairs * hidden, 4), product(pairs, hidden, 1)).counted

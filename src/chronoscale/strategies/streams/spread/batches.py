@@ -37,7 +37,7 @@ from chronoscale.strategies.streams.spread.phase import (
 
 
 class BatchHandles(NamedTuple):
-    """Handles of rows, int64 [iterations, ranks] each.
+    """Planned rows of batches of events whose node memory is spread over ranks (MemShare ...), as handles int64 [iterations, ranks] each.
 
     first, last: of a batch; fetched: what brings remote rows; opened: what reads the rank's own memory; settled: what settles the batch's
     changes of memory; computed: its computation.
@@ -52,7 +52,8 @@ class BatchHandles(NamedTuple):
 
 
 class RowChain:
-    """A batch's rows one after another: each waits for the one before it in its batch, unless lanes overlap, and then for what it names."""
+    """Planned rows of batches of events (MemShare, MSPipe ...), one after another: each waits for the one before it in its batch, or, where
+    lanes overlap, for the rows that it names."""
 
     def __init__(self, builder: Builder, phase: SpreadPhase) -> None:
         self._builder, self._overlaps = builder, phase.sharing.pipelined
@@ -61,18 +62,19 @@ class RowChain:
     def add(
         self, op: Op, lane: Lane, site: Columns, *columns: Columns, where: NDArray[np.bool_] | None = None, after: Sequence[Ints] = ()
     ) -> Ints:
-        """Add a row after the one before it, or, where lanes overlap, after those in `after`; return its handles."""
+        """Add a row to every batch of the plan, after the one before it, or, where lanes overlap, after those in `after`; return its
+        handles."""
         rows = self._builder.add(op, lane, site, *columns, where=where, after=after if self._overlaps else (self.last,))
         return self.follow(rows)
 
     def follow(self, rows: Ints) -> Ints:
-        """Append rows that were added elsewhere to the chain."""
+        """Append rows that were added elsewhere (their handles) to the chain, and return them."""
         self.first, self.last = np.where(self.first >= 0, self.first, rows), np.where(rows >= 0, rows, self.last)
         return rows
 
 
 def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
-    """Add the rows of training's or validation's batches."""
+    """Add the rows of training's or validation's batches to a plan whose ranks spread node memory: sampling to the last write."""
     work = phase.work
     there = phase.work.events > 0
     line = RowChain(builder, phase)
@@ -100,7 +102,8 @@ def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
 
 
 def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> None:
-    """Link batches to those that they wait for.
+    """Let planned batches of events wait for the earlier ones that they need, where ranks spread node memory. unit: handles of all batches'
+    rows.
 
     Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are read when what they may miss at most is all
     that is not settled, and before more is.

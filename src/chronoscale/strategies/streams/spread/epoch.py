@@ -29,10 +29,11 @@ from chronoscale.strategies.workload import Workload
 
 
 def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> Schedule:
-    """Plan one epoch on an event stream partitioned over ranks: every training batch once, in order, then every validation batch.
+    """Plan one epoch on an event stream whose node memory is spread over ranks (MemShare, TGL on parts, MSPipe, DistTGL): every training
+    batch once, in order, then every validation batch.
 
-    name: of a strategy. sharing: how ranks sample and share node memory. Raises UserError for 0 ranks, a model without memory or one that
-    was not counted, and a stream that cannot be partitioned.
+    name: the strategy's, for the schedule. sharing: how ranks sample and share node memory. Raises UserError for 0 ranks, a model without
+    memory or one that was not counted, and a stream that cannot be partitioned.
     """
     if ranks < 1:
         raise UserError(f"a schedule needs at least one rank, got {ranks}")
@@ -75,7 +76,8 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 
 
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
-    """Count the rows of `plan_epoch` where every rank that has events in some iteration has some in all; without sampling."""
+    """Count the rows that `plan_epoch` will plan where node memory is spread over ranks, without sampling: as if every rank had events in
+    every iteration."""
     hyper = workload.hyper
     shape = shape_of(workload)
     data = workload.events

@@ -29,51 +29,53 @@ WORDS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpreadPhase(BasePhase[DistributedStatistics]):
-    """Batches of ranks that have parts, or copies, of node memory."""
+    """Batches of events of ranks that have parts, or copies, of node memory, from which planners make rows (MemShare, MSPipe, DistTGL)."""
 
     sharing: Sharing = field(default_factory=Sharing)
 
     @property
     def exchanges(self) -> bool:
-        """Whether ranks have rows that others read."""
+        """Whether ranks have rows of node memory that others read: several ranks, each with a part."""
         return self.ranks > 1 and not self.sharing.replicated
 
     @property
     def staleness(self) -> int:
-        """The iterations that memory may be behind when it is read."""
+        """How many iterations memory may be behind when it is read (MSPipe); 0: it is up to date."""
         return self.workload.hyper.events.sharing.staleness * self.sharing.stale
 
     @property
     def ahead(self) -> int:
-        """The iterations that a batch is sampled before its own; 0: nothing overlaps."""
+        """How many iterations before its own a batch is sampled; 0: nothing overlaps."""
         return max(2, 1 + self.staleness) if self.sharing.pipelined else 0
 
     def reading(self, step: int) -> Columns:
-        """Return the columns of rows that read memory.
+        """Return the columns of planned rows that read node memory, own (`step` READ) or other ranks' (FETCH).
 
-        Others' rows (FETCH) are read as soon as what the iteration before did to them is settled, own ones (READ) when it is known what has
-        become of shared ones, too; with stale memory before all that.
+        Others' rows are read as soon as what the iteration before did to them is settled, own ones when it is known what has become of
+        shared ones, too; with stale memory before all that.
         """
         return self.place(BEGIN, self.staleness) if self.staleness else self.place(step, int(self.sharing.pipelined))
 
     def place(self, step: int, ahead: int = 0) -> Columns:
-        """Return the columns of one row a batch in a step of the iteration `ahead` before its own; in turn, where nothing overlaps."""
+        """Return the columns of one planned row for each batch. step: which part of an iteration it belongs to (a constant such as
+        COMPUTE); ahead: how many iterations before its own; both count only where lanes overlap, else rows run in turn."""
         return {**self.site(0), "order": STEPS * (self.unit - ahead) + step if self.sharing.pipelined else self.unit}
 
     def collective(self, which: int) -> Ints:
-        """Return the id of one of the iteration's WORDS collectives for each batch."""
+        """Return the id of one of an iteration's collectives for each batch, int64 [batches]. which: a constant such as GRADIENTS."""
         return WORDS * self.unit + which
 
     def row(self) -> int:
-        """Return the bytes of a node's row that comes from another rank: memory, mailbox, features."""
+        """Return the bytes of a graph node's row that is fetched from another rank: memory, mailbox, features."""
         return state_bytes(self.shape) + FP32 * self.shape.features
 
     def edge(self) -> int:
-        """Return the bytes of an event's features."""
+        """Return the bytes of an event's features; 0 where no layer reads them."""
         return FP32 * self.shape.edge * bool(self.shape.layers)
 
     def fetched(self) -> Ints:
-        """Return the bytes of rows that a rank receives or sends, whichever is more: network cards do both at once; int64 [batches]."""
+        """Count the bytes of rows that a rank receives from others or sends to them for each batch, whichever is more (network cards do
+        both at once); int64 [batches]."""
         work = self.work
         received, sent = ((self.row() * nodes + self.edge() * edges) for nodes, edges in
                          ((work.asked_nodes, work.asked_edges), (work.served_nodes, work.served_edges)))  # fmt: skip
@@ -81,23 +83,23 @@ class SpreadPhase(BasePhase[DistributedStatistics]):
         return size
 
     def ids(self) -> Ints:
-        """Return the bytes of ids that a rank sends or receives, whichever is more; int64 [batches]."""
+        """Count the bytes of ids by which ranks ask each other for rows, sent or received, whichever is more; int64 [batches]."""
         work = self.work
         size: Ints = ID * np.maximum(work.asked_nodes + work.asked_edges, work.served_nodes + work.served_edges)
         return size
 
     def index(self) -> Ints:
-        """Return the bytes of the roots' times and of the indices that make trees of rows; int64 [batches]."""
+        """Count the bytes of each batch's roots' times and of the indices of its trees of sampled rows; int64 [batches]."""
         weighed = FP32 * (self.sampling.boundary is not None)
         size: Ints = TIME * self.work.roots + INDEX * self.work.targets.sum(1) + (2 * INDEX + FP32 + TRUTH + weighed) * self.slots()
         return size
 
     def local(self) -> tuple[Ints, Ints]:
-        """Return the rows of nodes and of events that a rank reads of its own; int64 [batches] both."""
+        """Count the rows of nodes and of events that a rank reads of its own part for each batch; int64 [batches] both."""
         return self.work.nodes - self.work.asked_nodes, self.work.edges - self.work.asked_edges
 
 
 def contribution_bytes(shape: StreamShape) -> int:
-    """Return the bytes of one contribution to another rank's row: memory and its time, sum, number and latest time of mails, whether the
-    node sent it."""
+    """Count the bytes that a rank sends another for each graph node of the other's part that its batch changed: memory and its time, sum,
+    number and latest time of mails (messages of events), whether the node sent it."""
     return FP32 * (shape.memory + shape.mail) + 2 * TIME + ID + 2 * TRUTH

@@ -25,14 +25,15 @@ FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Settings of what ranks share where node memory is spread over them; `Schedule.feeding` carries them to the execution.
+    """What ranks share where an event stream's node memory is spread over them (MemShare, MSPipe, DistTGL); a schedule carries it as text
+    (`Schedule.feeding`) to the ranks that execute it.
 
     replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
     all parts (MemShare §3.1). synchronised: which updates of it reach every rank at the iteration's end: the newest of each node;
     significant changes (aging inspection, eq. 18); none. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours: the most recent
-    ones, those with θ-boundary decay (§3.3), or only local ones. negatives: most are drawn from the rank's own part (§4.3). pipelined:
-    sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some iterations before it is due
-    (MSPipe).
+    ones, those with θ-boundary decay (remote ones with a lower probability, §3.3), or only local ones. negatives: most are drawn from the
+    rank's own part (§4.3). pipelined: sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some
+    iterations before it is due (MSPipe).
     """
 
     replicated: bool = False
@@ -50,7 +51,8 @@ class Sharing:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Sharing:
-        """Return the sharing that `Schedule.feeding` names. Raises UserError for an unknown one: the schedule is of another version."""
+        """Return what the ranks of a schedule share, read from `Schedule.feeding`. Raises UserError for unknown text: the schedule is of
+        another version."""
         words = schedule.feeding.split()
         flags = {flag: flag in words for flag in FLAGS}
         synchronised: Synchronised = next((word for word in SYNCHRONISED if word in words), "all")
@@ -61,7 +63,7 @@ class Sharing:
         return sharing
 
     def spread(self, hyper: Hyper) -> StreamDistribution:
-        """Return the distribution of the event stream over ranks."""
+        """Return how the event stream is distributed over ranks under this sharing: by which partitioner, with how many shared nodes."""
         if self.replicated:
             return StreamDistribution("", newest=False)
         settings = hyper.events.sharing
@@ -69,7 +71,7 @@ class Sharing:
         return StreamDistribution(settings.policy, settings.shared * self.shared, settings.decay, self.synchronised == "all", remote)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
-        """Return the sampling of neighbours, each node and edge of a batch once (§4.3).
+        """Return how neighbours are sampled under this sharing, each node and edge of a batch once (MemShare §4.3).
 
         Raises UserError for a model without memory, and for neighbours drawn at random with a boundary.
         """

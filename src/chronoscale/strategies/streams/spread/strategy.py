@@ -14,7 +14,8 @@ from chronoscale.strategies.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class SpreadStrategy(Strategy):
-    """A strategy on events whose node memory is spread over ranks: a name, and what ranks share."""
+    """Planner of epochs on an event stream whose node memory is spread over ranks (MemShare, TGL on parts, MSPipe, DistTGL): strategies
+    differ in what ranks share."""
 
     name: str
     title: str
@@ -26,16 +27,16 @@ class SpreadStrategy(Strategy):
 
     @property
     def way(self) -> str:
-        """The text that tells its batches from other strategies' where they are timed."""
+        """The text that tells this strategy's batches from other strategies' where they are timed for a profile."""
         return str(self.sharing)
 
     @property
     def bound(self) -> bool:
-        """False: threads that sample are not bound to processors."""
+        """False: these strategies bind no sampling threads to processors."""
         return False
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
-        """Plan one epoch on ranks that share node memory.
+        """Plan one epoch on an event stream whose node memory ranks share.
 
         Raises UserError for another family, a model without memory or one that was not counted, and for a stream that cannot be cut into so
         many parts.
@@ -43,5 +44,6 @@ class SpreadStrategy(Strategy):
         return epoch.plan_epoch(self.name, workload, ranks, self.sharing)
 
     def rows(self, workload: Workload, ranks: int) -> int:
-        """Count the rows of a plan without sampling: as many as there are where every rank has events in every iteration."""
+        """Count the rows of a plan on spread node memory before it is made: as many as there are where every rank has events in every
+        iteration."""
         return epoch.count_rows(workload, ranks, self.sharing)
