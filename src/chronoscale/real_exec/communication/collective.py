@@ -23,7 +23,7 @@ class Collective(Protocol):
         ...
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Gather rows [counts[r], W] of every rank r of the job on all ranks: [sum(counts), W]. Ranks may have different numbers of rows."""
+        """Gather rows [counts[r], W] of every rank r of the job on all ranks: [sum(counts), W]. Ranks may have different numbers."""
         ...
 
     def barrier(self) -> None:

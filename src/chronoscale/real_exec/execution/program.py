@@ -67,7 +67,7 @@ class Program(Protocol):
         return None
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether the inputs that this rank read for an iteration are finite; called only after a result was not, to find the cause."""
+        """Return whether the inputs that this rank read for an iteration are finite; called only after a result was not."""
         return True
 
     def finish(self) -> EpochResult:
