@@ -14,17 +14,20 @@ from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise_windows(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
-    """Copy windows begin .. end - 1 out of the stored signal, standardise."""
+    """Copy windows begin ..
+
+    end - 1 out of the signal stored in `folder` and standardise them, in a Dask worker; float [windows, window + horizon, N, C].
+    """
     return materialise(_signal(folder), windows, scale, begin, end)
 
 
 def signal_moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
-    """Return the moments of steps begin .. end - 1 of the stored signal."""
+    """Return the moments (for mean and variance) of steps begin .. end - 1 of the signal stored in `folder`; runs in a Dask worker."""
     return measure_moments(_signal(folder), windows, period, begin, end)
 
 
 def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
-    """Return the windows at these places of a part."""
+    """Return some of the windows that a Dask worker holds, for a batch. part: windows [n, …]; at: their places in it, int64 [b]."""
     return part[at]
 
 
