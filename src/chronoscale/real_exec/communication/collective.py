@@ -57,8 +57,9 @@ class TorchCollective:
         dist.all_reduce(values)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Gather rows of all ranks by torch.distributed; padded on the way to the most rows that a rank has, for the backends ask for equal
-        numbers.
+        """Gather rows of all ranks of the job by torch.distributed: [sum(counts), W].
+
+        The backends ask for equal numbers of rows; on the way, shares are padded to the longest.
         """
         most = max(counts)
         own = rows.new_zeros(most, rows.shape[1])

@@ -12,8 +12,7 @@ HELP = "a smaller training.learning_rate may help"
 
 
 class NonFiniteValue(Exception):
-    """A value of training that is not finite, raised by every rank at the same row; the interpreter turns it into the user's
-    NotFiniteError.
+    """A value of training that is not finite, raised by every rank at the same row; the interpreter makes the user's error of it.
 
     iteration: None after the last one. quantity: what it is, in words. own: whether it came from this rank, before ranks added up.
     """

@@ -16,7 +16,7 @@ _SYSTEM, _RECORDED, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
 class RootCause(NamedTuple):
-    """A candidate for the failed rank's failure that brought about those of the others.
+    """A failure of one rank as a candidate for the cause of all other ranks' failures.
 
     The lower the order, the nearer to the cause; among equal ones the earlier (at_s). certain: no other can have caused it, so that none
     has to be waited for. trace: Python's traceback, '' where there is none to show.

@@ -40,7 +40,9 @@ class Feed(Protocol):
         ...
 
     def measure(self, rank: int, ranks: int) -> Moments:
-        """Return the mean and variance, as moments, of a rank's part of the training period of the signal."""
+        """Return the moments (count, mean, squared deviations) of a rank's share of the signal's steps that the standardisation is measured
+        on.
+        """
         ...
 
     def agree(self, total: Moments) -> None:

@@ -59,11 +59,10 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """Yield short schedules on snapshots that time, for a cost model, the operations of schedules of these kinds: "groups", "snapshots",
-    "parts", "blocks", "sampled", "hybrid".
+    """Yield short schedules on snapshots that time, for a cost model, the operations of schedules of these kinds.
 
-    They run on windows of the dataset itself, and on generated graphs around its size, with as many classes of nodes; all snapshots are
-    trained on.
+    kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". They run on windows of the dataset itself, and on generated graphs
+    around its size, with as many classes of nodes; all snapshots are trained on.
     """
     hyper = replace(hyper, held=HeldOut())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
@@ -137,12 +136,11 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
-    """Return the first snapshots of windows to time for a cost model, int64, those furthest from the middle size first.
+    """Return where windows of snapshots begin that are to be timed for a cost model: numbers of first snapshots, int64.
 
-    size: consecutive snapshots of a window.
-
-    These are `samples` windows evenly over the order of their edge counts, and those that hold the least and the most of everything that a
-    row's cost is fitted on. A window's last `beyond` snapshots are predicted, not read.
+    size: consecutive snapshots of a window. These are `samples` windows evenly over the order of their edge counts, and those that hold the
+    least and the most of everything that a row's cost is fitted on; those furthest from the middle come first. A window's last `beyond`
+    snapshots are predicted, not read.
     """
     possible = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")

@@ -46,11 +46,9 @@ class NodeDecoder(nn.Module):
 
 
 class Smoothing(nn.Module):
-    """Mix of the memory of nodes that ranks share with what is expected of it: gamma * updated + (1 - gamma) * expected (MemShare §3.4, eq.
+    """Mix of the memory of nodes that ranks share with what is expected of it (MemShare §3.4): gamma * updated + (1 - gamma) * expected.
 
-    21).
-
-    gamma is a trained number between 0 and 1. The paper does not say where it begins; from one half it takes many epochs to leave.
+    gamma is a trained number between 0 and 1 (eq. 21). The paper does not say where it begins; from one half it takes many epochs to leave.
     """
 
     def __init__(self) -> None:

@@ -17,8 +17,7 @@ from chronoscale.strategies.streams.feeding import Operators
 def attend(
     queries: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
 ) -> Tensor:
-    """Attend to sampled neighbours edge by edge, as TGL and FAST do: from each head's query to its weighted sum of neighbours' rows, [T,
-    heads, X].
+    """Attend to sampled neighbours edge by edge, as TGL and FAST do: return each head's weighted sum of neighbours' rows, [T, heads, X].
 
     It computes what `cuda_ext.operators.slots.attend` does by one kernel. queries: [T, heads, X], of the width of a neighbour's row with
     its features and time encoding. source: rows that `slots` pick from. filled: how many slots hold a neighbour. encoding: of elapsed
