@@ -21,7 +21,7 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class SpreadBatch(Batch):
-    """A rank's batch of events some of whose nodes and edges lie on other ranks: its rows are ordered by rank, own ones first.
+    """A rank's batch of events some of whose nodes and edges lie on other ranks: own rows stand first, then those of other ranks.
 
     weight float32 [B, k] or None: weight of each negative in the loss. remote: where its nodes and its edges are. received: rows of other
     ranks: memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory

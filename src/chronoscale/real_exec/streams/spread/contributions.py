@@ -43,7 +43,7 @@ class ContributionPlan(NamedTuple):
 
     @property
     def home(self) -> Int64:
-        """Return the rank that holds the node of each of this rank's contributions."""
+        """Return the rank that holds the node of each of this rank's contributions; -1 (`SHARED`) for nodes that all ranks have."""
         return self.contributions.home[self.contributions.of(self.rank)]
 
     @classmethod
