@@ -30,21 +30,29 @@ KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KIND
 
 
 def kind_of(schedule: Schedule) -> Kind:
-    """Return the kind of plans that executes and trains a schedule. Raises UserError for a kind that this version cannot execute."""
+    """Return what executes and trains a schedule on a rank, found by the schedule's `kind` (`groups`, `windows`, `events`, …).
+
+    Raises UserError for one that this version cannot execute.
+    """
     if schedule.kind not in KINDS:
         raise UserError(f"schedule '{schedule.name}' is of kind '{schedule.kind}', which this version cannot execute")
     return KINDS[schedule.kind]
 
 
 def bind_program(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
-    """Return the program that executes an item's schedule on this rank. Raises UserError as `kind_of` and the schedule's family do."""
+    """Return the program that executes an item's schedule on this rank, its model untrained.
+
+    item: the schedule's file, its dataset and hyper-parameters. context: device, rank and communication. Raises UserError as `kind_of` and
+    the schedule's family do.
+    """
     return kind_of(schedule).bind(item, schedule, choice, context)
 
 
 def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[Pass]:
-    """Execute an item's preparation, unless an item with the same `prepare` came first; return its pass, or no pass.
+    """Execute the schedule that prepares an item's data (standardising a signal, for instance), once for all items with the same `prepare`.
 
-    Called on every rank, before the item's own schedule is bound.
+    Called on every rank, before the item's own schedule is bound. Returns its measured pass; an empty list where there is no preparation,
+    or an earlier item of the job has run it.
     """
     passes: list[Pass] = []
 

@@ -12,11 +12,11 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A schedule (Parquet file) to run on a dataset (folder); `label` names its results.
+    """A schedule (Parquet file) that a job's ranks execute on a dataset (folder); `label` names its results.
 
     hyper: the hyper-parameters that the schedule was planned with. parts: file of its vertex partition, int32 [N] as .npy; '' for none.
-    prepare: file of the schedule that prepares for it, once; items with the same `prepare` share what it makes. learning_rate: the item's
-    own, which nothing scales; 0: the job's. probes: its rows are timed one by one, however the job launches kernels.
+    prepare: file of the schedule that prepares its data, once; items with the same `prepare` share what it makes. learning_rate: the item's
+    own, which nothing scales; 0: the job's. probes: its rows are timed one by one for a fit of costs, however the job launches kernels.
     """
 
     label: str
@@ -31,15 +31,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the ranks of a job.
+    """Settings of the ranks that execute a job.
 
     threads: of each rank's computation. transfer_thread: on a CPU, host and transfer lanes have a thread of their own. bus: on a CPU, bytes
-    a second at most of host-to-device and device-to-host rows; 0: no limit. network: bytes a second that each rank sends and receives at
-    most; 0: no limit. network_latency: seconds that every communication takes besides. topology: a file that says which processors share
-    caches, as `lscpu -p` prints it; '': as the system reports them. scale_learning_rate: for snapshots, multiply it by the groups of an
-    optimiser step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is ended, or ten times the longest row,
-    whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a GPU, "eager" (row by row) or "graph"
-    (as CUDA graphs).
+    a second at most of host-to-device and device-to-host rows, slept where the copy is faster; 0: no limit. network: bytes a second that
+    each rank sends and receives at most; 0: no limit. network_latency: seconds that every communication takes besides. topology: a file
+    that says which processors share caches, as `lscpu -p` prints it; '': as the system reports them. scale_learning_rate: for snapshots,
+    multiply it by the groups of an optimiser step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is
+    ended, or ten times the longest row, whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a
+    GPU, "eager" (row by row) or "graph" (as CUDA graphs).
     """
 
     threads: int = 1
@@ -59,10 +59,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A set of schedules to execute: items that share a model and settings.
+    """A set of schedules that a group of ranks executes and times, or trains: items that share a model and settings, written to a file for
+    the ranks.
 
-    Passes are interleaved over the items, so that drift of the machine affects all alike. repeats, warmup: passes that count, and passes
-    before them. out: folder of the results. modules: Python files of the user's (plug-ins) that every rank runs first.
+    Passes (repetitions of a schedule) are interleaved over the items, so that drift of the machine affects all alike. repeats, warmup:
+    passes that are kept, and passes before them that are not. out: folder of the results. modules: Python files of the user's (plug-ins)
+    that every rank runs first.
 
     A training job has one item, its repeats are epochs, and `out` is the training's folder. Where the schedule is replaced while it trains,
     the item names the first one.
@@ -78,10 +80,10 @@ class Job:
     modules: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
-        """Write the job as JSON."""
+        """Write the job as JSON, for the ranks that will execute it."""
         path.write_text(json.dumps(asdict(self), indent=1))
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """Read a job file. Raises UserError for any other file."""
+        """Read a job file on a rank. Raises UserError for any other file."""
         return read_json(path, cls, "job")

@@ -33,10 +33,12 @@ from chronoscale.strategies.schedule import Schedule
 
 
 def run_job(job: Job) -> dict[str, list[Pass]]:
-    """Run `warmup` and then `repeats` passes over every item of the job, on this rank; every rank of the job calls it.
+    """Execute a job's schedules on this rank: `warmup` passes over every item, then `repeats` that are kept.
+
+    Every rank of the job calls it.
 
     Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item has the scores of its
-    test snapshots, where it has any. Returned are the passes that count, by the item's label, and an item's preparation (one pass) under
+    test data, where it has any. Returned are the passes after the warm-up, by the item's label, and an item's preparation (one pass) under
     `<label>-prepare`; items that share a preparation have it under the first one's label.
 
     Raises UserError when the process group does not have a schedule's ranks, or a GPU is requested and absent.
@@ -70,11 +72,11 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
 
 def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
-    """Write the measurements of every item to the folder `out`; each file is written completely or not at all.
+    """Write what a job's ranks measured to the folder `out`; rank 0 calls it. Each file is written completely or not at all.
 
-    `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats, iterations]. `<label>-scores.json`: scores by
-    key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was counted, and how rows were launched, where there is
-    such a thing.
+    passes: an item's label -> its passes. Files: `<label>-r<repeat>.parquet`: a trace a repeat. `<label>-losses.npy`: float64 [repeats,
+    iterations]. `<label>-scores.json`: scores by key, a mapping a repeat. `<label>-counts.json` and `<label>-launched.json`: what was
+    counted, and how rows were launched, where there is such a thing.
     """
     for label, results in passes.items():
         for repeat, result in enumerate(results):
@@ -96,7 +98,9 @@ def save_passes(passes: Mapping[str, list[Pass]], out: Path) -> None:
 
 
 def main(path: str) -> int:
-    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
+    """Execute the job file at `path` on this rank, a process that the launcher or torchrun has started; return its exit code
+    (`ranks.rank.serve`).
+    """
     job = Job.load(Path(path))
 
     def work() -> None:

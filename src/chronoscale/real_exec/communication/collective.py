@@ -11,25 +11,28 @@ from torch import Tensor
 
 
 class Collective(Protocol):
-    """Operations that all ranks of a job take part in together."""
+    """Operations that all ranks of a job take part in together: all-reduce, all-gather, barrier.
+
+    Programs communicate by it during real execution.
+    """
 
     ranks: int
 
     def all_reduce(self, values: Tensor) -> None:
-        """Sum `values` over all ranks, in place."""
+        """Sum `values` over all ranks of the job, in place."""
         ...
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Gather rows [counts[r], W] of every rank r on all ranks: [sum(counts), W]. Ranks may have different numbers of rows."""
+        """Gather rows [counts[r], W] of every rank r of the job on all ranks: [sum(counts), W]. Ranks may have different numbers."""
         ...
 
     def barrier(self) -> None:
-        """Wait until every rank has come here."""
+        """Wait until every rank of the job has come here."""
         ...
 
 
 class SingleRankCollective:
-    """The collective operations of a job with one rank: nothing to do."""
+    """Collective of a job with one rank: there is nothing to communicate."""
 
     ranks = 1
 
@@ -37,6 +40,7 @@ class SingleRankCollective:
         """Leave the values as they are: they are the sum over one rank."""
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
+        """Return the rows as they are."""
         return rows
 
     def barrier(self) -> None:
@@ -44,7 +48,7 @@ class SingleRankCollective:
 
 
 class TorchCollective:
-    """Collectives of torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
+    """Collective by torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
 
     def __init__(self) -> None:
         self.ranks = dist.get_world_size()
@@ -53,7 +57,10 @@ class TorchCollective:
         dist.all_reduce(values)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Gather rows of all ranks, padded to the longest share: the backends ask for equal ones."""
+        """Gather rows of all ranks of the job by torch.distributed: [sum(counts), W].
+
+        The backends ask for equal numbers of rows; on the way, shares are padded to the longest.
+        """
         most = max(counts)
         own = rows.new_zeros(most, rows.shape[1])
         own[: len(rows)] = rows

@@ -13,7 +13,10 @@ from chronoscale.real_exec.execution.transfers import to_device
 
 
 class HostRelayCollective:
-    """Collectives of device tensors by another collective that takes host tensors. Every call waits for the device."""
+    """Collective of ranks that share a GPU: device tensors go by way of host memory through `inner`, which takes host tensors (gloo).
+
+    Every call waits for the device.
+    """
 
     def __init__(self, inner: Collective) -> None:
         self.ranks, self._inner = inner.ranks, inner
@@ -31,7 +34,10 @@ class HostRelayCollective:
 
 
 class HostRelayExchange:
-    """Exchange of device tensors by another exchange that takes host tensors. Every call waits for the device."""
+    """Exchange of ranks that share a GPU: device tensors go by way of host memory through `inner`, which takes host tensors (gloo).
+
+    Every call waits for the device.
+    """
 
     def __init__(self, inner: Exchange) -> None:
         self._inner = inner

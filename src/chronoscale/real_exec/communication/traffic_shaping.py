@@ -21,8 +21,9 @@ from chronoscale.strategies.cluster import Link
 
 
 class ShapedCollective:
-    """Collectives that take the time of a given link: an all-reduce moves what a ring's would, an all-gather the other ranks' rows, without
-    padding.
+    """Collective of real ranks on one machine that takes as long as a given network link would: the rest of that time is slept.
+
+    An all-reduce counts the bytes that a ring's would move, an all-gather the other ranks' rows, without padding.
     """
 
     def __init__(self, inner: Collective, link: Link) -> None:
@@ -50,7 +51,10 @@ class ShapedCollective:
 
 
 class ShapedExchange:
-    """Exchange that takes the time of a given link; in an all-to-all, what `rank` sends to itself takes no time."""
+    """Exchange of real ranks on one machine that takes as long as a given network link would: the rest of that time is slept.
+
+    rank: this rank; in an all-to-all, what it sends to itself takes no time.
+    """
 
     def __init__(self, inner: Exchange, link: Link, rank: int) -> None:
         self._inner = inner

@@ -32,7 +32,7 @@ NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which lau
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Device, rank, communication and settings of this process; by default a single rank on a CPU.
+    """Device, rank, communication and settings of this process while it executes a job; by default a single rank on a CPU.
 
     stack: what programs start (a data engine, for instance) ends when it is closed.
     """
@@ -47,38 +47,42 @@ class Context:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks of the job."""
+        """Return the number of ranks of the job."""
         return self.collective.ranks
 
     def share(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return the object shared under `key`; if there is none, call `make` and share its result with later items."""
+        """Return the object that the items of a job share on this rank under `key`; the first caller's `make` makes it."""
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
 
     def require_ranks(self, schedule: Schedule) -> Schedule:
-        """Return the schedule. Raises UserError when it is for another number of ranks."""
+        """Return the schedule, unchanged. Raises UserError when it was planned for another number of ranks than are running."""
         if schedule.ranks != self.ranks:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
     def for_item(self, item: Item) -> Context:
-        """Return this context with an item's settings: its own learning rate, which nothing scales, and eager launches if it probes."""
+        """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and eager launches (no CUDA
+        graphs) if its rows are timed for a fit.
+        """
         settings = self.settings
         if item.learning_rate:
             settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
         return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
 
     def lanes(self, schedule: Schedule) -> Lanes:
-        """Return the lanes that run a schedule on this device. On a GPU all schedules share one set: its allocator keeps memory for each
-        stream."""
+        """Return the streams or threads that run a schedule's rows on this rank's device.
+
+        On a GPU all schedules share one set of streams, as its allocator keeps memory for each stream.
+        """
         threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
 @contextmanager
 def open_context(settings: Settings) -> Iterator[Context]:
-    """Enter this rank's context: choose the device, set threads, and set up communication with the other ranks.
+    """Enter the context in which this rank executes a job: choose the device, set threads, and set up communication with the other ranks.
 
     Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is requested and absent, and for CUDA graphs
     without one.

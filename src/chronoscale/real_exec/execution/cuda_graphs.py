@@ -30,7 +30,7 @@ class _Captured(NamedTuple):
 
 
 class GraphedProgram(Program):
-    """A program launched as CUDA graphs.
+    """A rank's program, wrapped so that blocks of its rows are launched as CUDA graphs.
 
     The first pass runs row by row, while libraries, kernels and the optimiser allocate what they keep. From the second on, a block is
     captured when its shape first occurs, and replayed whenever it occurs. Rows outside blocks are launched by themselves.
@@ -66,7 +66,10 @@ class GraphedProgram(Program):
         self._program.begin()
 
     def run(self, task: Task) -> None:
-        """Run a row, or replay the graph that the row stands for. Raises MachineError where its rows cannot be captured."""
+        """Run a row of the schedule on the GPU, or replay the CUDA graph that the row stands for.
+
+        Raises MachineError where its rows cannot be captured.
+        """
         if self._launched.why or task.task not in self._merged.rows:
             self._program.run(task)
             return
@@ -134,9 +137,9 @@ class GraphedProgram(Program):
 
 
 def with_cuda_graphs(program: Program, lanes: Lanes, context: Context, timed: bool = False) -> Program:
-    """Return the program as the job launches it: itself, or wrapped to be launched as CUDA graphs.
+    """Return a rank's program as the job's settings launch it: itself, or wrapped so that blocks of rows are launched as CUDA graphs.
 
-    timed: rows are timed one by one, which graphs would hide, so that nothing is captured.
+    lanes: those that will run it. timed: rows are timed one by one, which graphs would hide, so that nothing is captured.
     """
     if context.settings.launch != "graph":
         return program

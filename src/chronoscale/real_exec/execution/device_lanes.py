@@ -19,55 +19,58 @@ READINGS = 5  # of both clocks: the one that took least counts
 
 
 class Event(Protocol):
-    """A point in a stream's order (`torch.cuda.Event`). Waiting for an event that was never recorded does not block."""
+    """A point in a stream's order, to time and order a rank's rows on a GPU (`torch.cuda.Event`).
+
+    Waiting for an event that was never recorded does not block.
+    """
 
     def record(self, stream: Any) -> None: ...
 
     def synchronize(self) -> None: ...
 
     def elapsed_time(self, later: Any) -> float:
-        """Return milliseconds from this event to a later one; both have passed."""
+        """Return milliseconds on the GPU from this event to a later one; both have passed."""
         ...
 
 
 class Graph(Protocol):
-    """A CUDA graph (`torch.cuda.CUDAGraph`)."""
+    """A CUDA graph of a rank's rows (`torch.cuda.CUDAGraph`)."""
 
     def capture(self, stream: Any) -> AbstractContextManager[Any]:
-        """Capture what is launched inside on this stream, and on streams that wait for it; it does not run."""
+        """Capture, without running it, what is launched inside the `with` on this CUDA stream, and on streams that wait for it."""
         ...
 
     def replay(self) -> None:
-        """Run the captured work once, on the current stream."""
+        """Run the captured work once, on the current CUDA stream."""
         ...
 
 
 class Streams(Protocol):
-    """The operations of a device that lanes need; streams have `wait_event(event)` and `synchronize()`."""
+    """The operations of a GPU that lanes need; its streams have `wait_event(event)` and `synchronize()`."""
 
     def stream(self) -> Any: ...
 
     def event(self) -> Event: ...
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """Send what the calling thread launches inside to this stream."""
+        """Return a context manager in which the calling thread launches on this stream."""
         ...
 
     def synchronize(self) -> None:
-        """Wait for all streams."""
+        """Wait for all work on the GPU."""
         ...
 
     def graph(self, pool: Any) -> Graph:
-        """Return a graph to be captured, whose memory comes from `pool`."""
+        """Return a CUDA graph to be captured, whose memory comes from `pool`."""
         ...
 
     def pool(self) -> Any:
-        """Return a memory pool for graphs that never run at the same time."""
+        """Return a memory pool for CUDA graphs that never run at the same time."""
         ...
 
 
 class CudaStreams:
-    """Streams of one GPU, by torch.cuda."""
+    """Streams, events and CUDA graphs of one GPU, by torch.cuda."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -113,7 +116,7 @@ class _Reading(NamedTuple):
 
 
 class DeviceLanes:
-    """A stream for each lane and a pair of events for each row.
+    """Lanes of a rank on a GPU: a CUDA stream for each lane and a pair of events for each row.
 
     The calling thread issues the device's rows in order, at most one iteration ahead of the device; the host's rows run on further threads,
     one for each lane that has any, in order.
@@ -131,7 +134,10 @@ class DeviceLanes:
         self.lane = {lane: device.stream() for lane in Lane}
 
     def run(self, tasks: Sequence[Task], program: Callable[[Task], None]) -> tuple[Ints, Ints]:
-        """Run all tasks; rows of the device are timed by events, put on the host's clock by readings of both before and after the pass."""
+        """Run all of a rank's rows on the GPU and its host; return start and end of each, ns of the host's clock, int64 [tasks].
+
+        Rows of the device are timed by events, which readings of both clocks before and after the pass put on the host's.
+        """
         self.device.synchronize()
         rows = _Rows(tasks, self.device, self.lane, self._clock, program)
         first = self._read()

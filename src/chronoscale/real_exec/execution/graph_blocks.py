@@ -14,7 +14,7 @@ NOT_CAPTURED = "programs of this kind are not captured"
 
 
 class GraphBlocks(ABC):
-    """The rows of a program, split into blocks that can be captured as CUDA graphs.
+    """The rows of one rank's program, split into blocks that can be captured as CUDA graphs; a program that allows that has a subclass.
 
     Rows of a block read no host memory but pinned memory that stays where it is, and give the same operations on the same memory whenever
     they run. shares: the list of loss shares that rows add to; nothing else of Python's state is there when a block has been replayed.
@@ -24,21 +24,23 @@ class GraphBlocks(ABC):
 
     @abstractmethod
     def of(self, task: Task) -> int | None:
-        """Return the number of a row's block within a pass; None for a row that is launched by itself."""
+        """Return the number, within a pass, of the CUDA graph's block that a row belongs to; None for a row that is launched by itself."""
 
     @abstractmethod
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """Return a key that is equal for blocks that one captured graph can stand for."""
+        """Return a key for a block of rows; blocks with equal keys are served by one captured CUDA graph."""
 
     def load_inputs(self, rows: Sequence[Task]) -> None:
-        """Copy what differs between blocks of one shape to where their graph reads it; called before every replay, on the lane of
-        computation."""
+        """Copy a block's own inputs to the memory that its shape's CUDA graph reads; by default there are none.
+
+        Called before every replay, on the lane of computation. rows: the block's.
+        """
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchSummary:
-    """Summary of how a pass was launched, where CUDA graphs were requested.
+    """Summary of how a rank's pass was launched on a GPU, where CUDA graphs were requested.
 
     graphs: how many were replayed; captured: how many of these were captured in this very pass; why: the reason, in words, where nothing
     was.
@@ -56,9 +58,10 @@ class LaunchSummary:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """A rank's rows with every block replaced by one row, `Op.GRAPH`, in the place and with the number of the block's last row.
+    """A rank's rows with every CUDA graph's block replaced by one row, `Op.GRAPH`, in the place and with the number of the block's last
+    row.
 
-    rows: the rows of each block, by that number. stands: for each row of a block, that number.
+    tasks: the rows that are left. rows: the rows of each block, by that number. stands: for each row of a block, that number.
     """
 
     tasks: list[Task]
@@ -67,7 +70,7 @@ class MergedRows:
 
 
 def merge_rows(tasks: Sequence[Task], blocks: GraphBlocks) -> MergedRows:
-    """Replace each block by one row on the lane of computation.
+    """Replace each block of a rank's rows that becomes a CUDA graph by one row on the lane of computation.
 
     Raises ValueError where a row that is launched by itself lies within a block and depends on it (it would wait for itself), and where a
     row of a block is the host's work (it would be done once, when the block is captured).

@@ -28,10 +28,11 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
-    """Run one pass over a schedule on this rank; every rank of the process group must call it.
+    """Run one pass over a schedule for real, on this rank's device; every rank of the process group calls it.
 
-    The pass that is returned holds the rows of all ranks, on every rank. Ranks start together, and their clocks are taken for one: ranks of
-    several machines would need theirs aligned first. `device` is recorded in the trace; `during` names the pass in error messages.
+    program: runs this rank's rows; lanes: the streams or threads that they run on. device: its name, recorded in the trace. during: which
+    pass or epoch it is, for error messages. The pass that is returned holds the times of all ranks' rows, on every rank. Ranks start
+    together, and their clocks are taken for one: ranks of several machines would need theirs aligned first.
 
     Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
     on a CPU, else at the end of the pass.
@@ -96,7 +97,11 @@ def _blame(error: NonFiniteValue, schedule: Schedule, program: Program, losses: 
 
 
 def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
-    """Return start times in which a collective starts when its last rank arrives, int64 [tasks]: waiting for others is no work."""
+    """Return measured start times, ns int64 [tasks], in which a collective starts when its last rank arrives, for waiting for others is no
+    work.
+
+    start, end: as measured, ns int64 [tasks], rows of all ranks.
+    """
     together = np.flatnonzero(schedule.collective >= 0)
     if not len(together):
         return start
@@ -121,7 +126,8 @@ Run = Callable[[Task], None]
 
 
 def in_profiler_ranges(run: Run) -> Run:
-    """Return `run` with each row inside a `record_function` range of its name while torch.profiler records; else `run` itself.
+    """Return `run`, which executes a row, with each call inside a `record_function` range named after the row, while torch.profiler
+    records; else `run` itself.
 
     A range takes microseconds. The profiler sees the thread that started it and what that launches; rows on other threads are not recorded.
     """

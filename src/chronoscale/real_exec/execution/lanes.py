@@ -22,23 +22,23 @@ Run = Callable[[Task], None]
 
 
 class Lanes(Protocol):
-    """A runner of tasks in row order that respects lanes and dependencies, and times them."""
+    """A runner of one rank's rows on its device, each lane's in order and after what they depend on, which also times them."""
 
     @property
     def streams(self) -> tuple[tuple[Lane, ...], ...]:
-        """Return the lanes that share a FIFO, as the simulator has to model them."""
+        """Return the sets of lanes that run on one stream or thread, one row after another; the simulator models the same."""
         ...
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
-        """Run all tasks; return start and end of each, int64 [len(tasks)], ns of `time.perf_counter_ns`."""
+        """Run all of a rank's rows by `program`; return start and end of each, ns of `time.perf_counter_ns`, int64 [len(tasks)]."""
         ...
 
 
 class CpuLanes:
-    """Lanes of a CPU rank: all rows on the calling thread; `threaded`: host and transfer lanes on a second one; `beside`: communication on
-    its own.
+    """Lanes of a rank on a CPU: all rows run on the calling thread, or some on further ones.
 
-    bus: bytes a second at most of transfer rows, in place of a bus that a CPU rank does not have; the remaining time is slept. 0: no limit.
+    threaded: host and transfer lanes have a second thread; beside: communication has its own. bus: bytes a second at most of host-to-device
+    and device-to-host rows, in place of a bus that a CPU rank does not have; the remaining time is slept. 0: no limit.
     """
 
     def __init__(self, threaded: bool, bus: float = 0.0, beside: bool = False) -> None:
@@ -49,7 +49,10 @@ class CpuLanes:
         self._bus = bus
 
     def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
-        """Run all tasks; a row starts when it could have (`possible_starts`). An exception on any thread ends all, and is raised here."""
+        """Run all of a rank's rows; a row is timed from when it could have started (`possible_starts`).
+
+        An exception on any thread ends all, and is raised here.
+        """
         times = np.zeros((2, len(tasks)), np.int64)
         of = {lane: i for i, lanes in enumerate(self.streams) for lane in lanes}
         at = {task.task: i for i, task in enumerate(tasks)}
@@ -68,11 +71,13 @@ class CpuLanes:
 
 
 def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:
-    """Return when each row could start, int64 [tasks]: when its thread was free, and all that it depends on had ended.
+    """Return when each row that a CPU rank ran could have started, int64 [tasks]: when its thread was free, and all that it depends on had
+    ended.
 
-    times: starts and ends, int64 [2, tasks]. Between that moment and its first instruction the interpreter looks up the row and a sleeping
-    thread wakes up. No other row accounts for that time, so it is counted to this one; a rank's rows then fill its thread, as in a
-    simulation. The first row of a thread that depends on nothing starts when it did.
+    times: measured starts and ends, ns int64 [2, tasks]. thread: the number of each row's thread. needs: the places of the rows that each
+    depends on. Between that moment and a row's first instruction the interpreter looks up the row and a sleeping thread wakes up. No other
+    row accounts for that time, so it is counted to this one; a rank's rows then fill its thread, as in a simulation. The first row of a
+    thread that depends on nothing starts when it did.
     """
     starts = times[0].tolist()
     ends = times[1].tolist()
@@ -86,10 +91,10 @@ def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence
 
 
 def make_lanes(device: torch.device, threads: Threads | None = None, bus: float = 0.0) -> Lanes:
-    """Return lanes for a device: CUDA streams on a GPU; on a CPU one thread, or the further ones in `threads`.
+    """Return what runs a rank's rows on a device: CUDA streams on a GPU; on a CPU one thread, or the further ones in `threads`.
 
-    One thread is the default on a CPU: what another core has copied lies in that core's cache, and handing it over costs more than overlap
-    gains (docs/execution.md).
+    bus: on a CPU, bytes a second at most of rows that copy between host and device; 0: no limit. One thread is the default on a CPU: what
+    another core has copied lies in that core's cache, and handing it over costs more than overlap gains (docs/execution.md).
     """
     if device.type == "cuda":
         return DeviceLanes(CudaStreams(device))
@@ -98,16 +103,16 @@ def make_lanes(device: torch.device, threads: Threads | None = None, bus: float 
 
 
 class Threads(NamedTuple):
-    """Lanes that have a thread of their own on a CPU, apart from computation."""
+    """Choice of the lanes that have a thread of their own on a rank's CPU, apart from computation."""
 
     host: bool = False
     communication: bool = False
 
     @classmethod
     def of(cls, schedule: Schedule, asked: bool) -> Threads:
-        """Choose the threads that a schedule needs.
+        """Choose the threads on which a rank on a CPU runs a schedule.
 
-        The host lane gets one where it is `asked` for, prefetches from a mapped file, or samples in the background (MemShare §4.1);
+        The host lane gets its own where that is `asked` for, prefetches from a mapped file, or samples in the background (MemShare §4.1);
         communication where a schedule of windows, or of pipelined batches, can overlap it with computation.
         """
         fetches = bool(((schedule.op == Op.FETCH) & (schedule.lane == Lane.HOST)).any())

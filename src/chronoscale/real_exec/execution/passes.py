@@ -15,7 +15,8 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """Result of one pass over a schedule: its trace and the loss of every iteration, float64 [iterations].
+    """Result of one pass, a real execution of a schedule from its first row to its last: trace, and the loss of every iteration, float64
+    [iterations].
 
     scores: of validation at its end, by key; empty where nothing validates. counts: those of `EpochResult`. launched: how rows were
     launched, where CUDA graphs were requested; the trace then has one row a graph.
@@ -29,7 +30,9 @@ class Pass:
 
 
 def medians(passes: Sequence[Pass]) -> Ints:
-    """Return the median duration of every task over passes, ns, int64 [tasks]; outliers beyond 1.5 interquartile ranges are left out."""
+    """Return the median measured duration of every task over the passes of one schedule, ns, int64 [tasks]; outliers beyond 1.5
+    interquartile ranges are left out.
+    """
     times = np.stack([p.trace.duration_ns for p in passes]).astype(np.float64)
     low, high = np.quantile(times, [0.25, 0.75], axis=0)
     reach = 1.5 * (high - low)

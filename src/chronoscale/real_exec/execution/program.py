@@ -14,7 +14,7 @@ from chronoscale.real_exec.execution.task import Task
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpochResult:
-    """Results of a pass of training.
+    """Results of a pass of training on one rank.
 
     losses: this rank's share of the loss of each iteration; the shares of all ranks sum to the loss. scores: of validation on all ranks, by
     key, the same on each rank; empty where nothing validates. counts: what all ranks have exchanged that no plan knows beforehand, by name.
@@ -31,36 +31,39 @@ class EpochResult:
 
 
 class Program(Protocol):
-    """Code of one rank for the rows of a schedule, `tasks`."""
+    """Code that executes one rank's rows of a schedule, `tasks`, for real: a model, its data and what an operation does with them."""
 
     tasks: list[Task]
     collective: Collective
 
     @property
     def graph_blocks(self) -> GraphBlocks | str:
-        """Return the blocks of rows that CUDA graphs may hold, or in words why there are none."""
+        """Return the blocks of this rank's rows that CUDA graphs may hold, or in words why there are none."""
         return NOT_CAPTURED
 
     @property
     def launched(self) -> LaunchSummary | None:
-        """Return how the rows of the last pass were launched, where CUDA graphs were requested."""
+        """Return how this rank's rows of the last pass were launched, where CUDA graphs were requested; else None."""
         return None
 
     @property
     def stands(self) -> Mapping[int, int]:
-        """Return, for each row of the last pass that was inside a CUDA graph, the row that stands for the graph."""
+        """Return, for each row of the last pass that was inside a CUDA graph, the row that stands for the graph, by row numbers."""
         return {}
 
     def begin(self) -> None:
-        """Prepare for a pass; called once, before its first row."""
+        """Prepare this rank for a pass; called once, before its first row."""
         return None
 
     def run(self, task: Task) -> None:
-        """Execute one row. Raises KeyError for an operation that the program does not have."""
+        """Execute one row of the schedule on this rank. Raises KeyError for an operation that the program does not have."""
         ...
 
     def check(self) -> None:
-        """Raise NonFiniteValue, on all ranks alike, where the pass left a value that is not finite; called once, after its last row."""
+        """Check the numbers of a pass on this rank; called once, after its last row.
+
+        Raises NonFiniteValue, on all ranks alike, where the pass left a value that is not finite.
+        """
         return None
 
     def inputs_finite(self, iteration: int) -> bool:
@@ -68,9 +71,11 @@ class Program(Protocol):
         return True
 
     def finish(self) -> EpochResult:
-        """Return the results of a pass; called once, after its last row, or where it stopped."""
+        """Return this rank's results of a pass; called once, after its last row, or where it stopped."""
         ...
 
     def test_scores(self) -> Mapping[str, float]:
-        """Return scores of the held-out test data, by key, the same on each rank; called after the last pass of a job that is timed."""
+        """Return scores of the trained model on the held-out test data, by key, the same on each rank; called after the last pass of a job
+        that is timed.
+        """
         return {}

@@ -15,7 +15,7 @@ Step = Callable[[int, Task], None]  # of a row and its place among the tasks
 
 
 class RowThreads:
-    """The rows of a rank, split over threads.
+    """The rows of one rank, split over threads of its process that wait for one another's rows.
 
     A row needs earlier rows only, and threads keep row order, so that no two threads wait for each other.
     """
@@ -31,9 +31,11 @@ class RowThreads:
         self._changed = threading.Condition()
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Run all rows, those of a thread by its entry of `steps`; a row counts as done when its step returns.
+        """Run all of a rank's rows on its threads, once each.
 
-        An exception on one thread ends all, and is raised here.
+        steps: for each thread, the function that runs a row, given its place and the row.
+
+        A row counts as done when its step returns. An exception on one thread ends all, and is raised here.
         """
         helpers = [threading.Thread(target=self._follow, args=pair) for pair in zip(self._rows[:-1], steps[:-1], strict=True)]
         for helper in helpers:

@@ -10,7 +10,7 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 
 
 class Task(NamedTuple):
-    """A row of a schedule, fields as in `Schedule`.
+    """A row of a schedule as a rank's program receives it, fields as in `Schedule`.
 
     task: its number; deps: the rows that it waits for; bytes: what it moves. hosted: on a GPU, the host does its work; it is timed by the
     host's clock, and has nothing left on a stream when it returns.
@@ -29,7 +29,10 @@ class Task(NamedTuple):
 
 
 def tasks_of(schedule: Schedule, rank: int) -> list[Task]:
-    """Return the rows of one rank in order. None depends on a row of another rank: ranks wait for each other in collectives."""
+    """Return the rows of a schedule that one rank executes, in order.
+
+    None depends on a row of another rank: ranks wait for each other in collectives.
+    """
     rows = np.flatnonzero(schedule.rank == rank)
     names = ("op", "lane", "iteration", "unit", "step", "layer", "bytes", "hosted")
     columns = zip(rows.tolist(), *(getattr(schedule, name)[rows].tolist() for name in names), strict=True)

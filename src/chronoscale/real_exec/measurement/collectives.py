@@ -15,7 +15,7 @@ MESSAGES = tuple(1 << power for power in range(10, 23, 2))  # bytes: 1 KiB .. 4 
 
 
 def all_reduces(ranks: int) -> Schedule:
-    """Return a schedule of all-reduces of every size in MESSAGES, one after the other."""
+    """Return a schedule of nothing but all-reduces, of every size in MESSAGES, which ranks execute to measure their network for a fit."""
     builder = Builder(f"all-reduce-{ranks}", ranks, kind="collectives")
     for i, size in enumerate(MESSAGES):
         builder.add(Op.ALLREDUCE, Lane.COMM, {"rank": np.arange(ranks), "order": i, "collective": i, "bytes": size, "iteration": 0})
@@ -23,14 +23,14 @@ def all_reduces(ranks: int) -> Schedule:
 
 
 class CollectiveProgram(Program):
-    """A program for schedules of nothing but all-reduces."""
+    """Program of a rank for schedules of nothing but all-reduces, which measure the network."""
 
     def __init__(self, schedule: Schedule, context: Context) -> None:
         self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
         self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
 
     def run(self, task: Task) -> None:
-        """All-reduce `task.bytes` bytes of float32."""
+        """All-reduce `task.bytes` bytes of float32 over the ranks."""
         self.collective.all_reduce(self._values[task.bytes])
 
     def finish(self) -> EpochResult:

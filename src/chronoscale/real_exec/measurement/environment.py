@@ -18,7 +18,7 @@ PACKAGES = ("chronoscale", "torch", "numpy", "dgl", "simpy")
 
 
 def device_name(device: torch.device) -> str:
-    """Return a device's own name: a GPU's, e.g. 'NVIDIA H200', or the CPU's model name."""
+    """Return a device's own name, for records of what ran on it: a GPU's, e.g. 'NVIDIA H200', or the CPU's model name."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     info = Path("/proc/cpuinfo")
@@ -29,7 +29,9 @@ def device_name(device: torch.device) -> str:
 
 
 def fingerprint(device: torch.device) -> dict[str, str]:
-    """Return hardware, library versions, kernels in use, and the git commit of the working directory, where there is one."""
+    """Return, by name, what measured figures carry: hardware, library versions, kernels in use, and the git commit of the working
+    directory, if any.
+    """
     values = {
         "device": device_name(device),
         "cores": str(cores()),
@@ -53,7 +55,7 @@ def fingerprint(device: torch.device) -> dict[str, str]:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

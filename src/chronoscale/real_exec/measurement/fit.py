@@ -38,11 +38,11 @@ ROUNDS, SETTLED = 50, 1e-10  # of the fit of one curve: until its values change 
 
 
 def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.DataFrame:
-    """Return a table with one row a task.
+    """Return measured passes as a table with one row a task, the samples that `fit` makes a cost model of.
 
-    Columns: descriptors; `ns`, the mean duration (`repeats.mean_durations`); `spread`, its relative standard deviation without the drift of
-    whole passes; `alone`, whether the schedule holds nothing but collectives; the schedule's kind; and what a predictor reads (`place`: the
-    lane). Warns where repeats vary much.
+    items: schedules with the passes that executed them. Columns: descriptors of the task's size; `ns`, the mean duration
+    (`repeats.mean_durations`); `spread`, its relative standard deviation without the drift of whole passes; `alone`, whether the schedule
+    holds nothing but collectives; the schedule's kind; and what a predictor reads (`place`: the lane). Warns where repeats vary much.
     """
     frames = []
     for schedule, passes in items:
@@ -63,7 +63,9 @@ def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.Dat
 
 
 def with_enough_samples(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
-    """Return the samples of curves that have at least `least` of them, and those of collectives."""
+    """Return the rows of a table of measured tasks that `fit` can use: those of curves (operation, width, …) with at least `least` samples,
+    and all collectives.
+    """
     together = table["op"].isin([op.name for op in COLLECTIVES])
     return table[together | (table.groupby(CURVE_COLUMNS)["ns"].transform("size") >= least)]
 
@@ -71,13 +73,15 @@ def with_enough_samples(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame
 def fit(
     table: pd.DataFrame, device: str, fingerprint: Mapping[str, str], seed: int = 0, launch_ns: int = 0, sway: float = 0.0
 ) -> FittedCosts:
-    """Fit every curve of a profile (`strategies.costing.curves`), and latency and bandwidth of the collectives that it has.
+    """Fit a cost model to a profile, tasks that were timed on this machine: a curve for each kind of operation, and the network's latency
+    and bandwidth.
 
-    Non-negative least squares, weighted so that predictions of all samples add up to their measured times (`_solve`). A quarter of the
-    samples is the test set, a quarter the validation set, the others train. The form of a curve is chosen by the validation error; its
-    error is that on the test set after a fit to the others; the stored fit is of all samples.
+    table: as of `tabulate_samples`. Non-negative least squares, weighted so that predictions of all samples add up to their measured times
+    (`_solve`). A quarter of the samples is the test set, a quarter the validation set, the others train. A curve's formula (`CANDIDATES`)
+    is chosen by the validation error; its error is that on the test set after a fit to the others; the stored fit is of all samples.
 
-    launch_ns: as in `CostModel`; sway: as in `FittedCosts`. Raises UserError when a curve has too few samples.
+    device, fingerprint: recorded with it. launch_ns: as in `CostModel`; sway: as in `FittedCosts`. Raises UserError when a curve has too
+    few samples.
     """
     fits = []
     for (name, width, lane, variant), part in table.groupby(CURVE_COLUMNS, sort=True):

@@ -35,7 +35,10 @@ _READS = (Tensor.__bool__, Tensor.__int__)
 
 
 class KernelCounter(TorchDispatchMode):
-    """Context manager that counts kernels (`count`) and the bytes they read and write in device memory (`bytes`, see `memory_traffic`)."""
+    """Context manager that counts, while a rank's program runs on a CPU, the kernels that it would launch on a GPU.
+
+    count: of kernels. bytes: that they read and write in device memory (`memory_traffic`).
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -160,14 +163,14 @@ def _next_state(func: Any, of_input: Tensor, of_state: Tensor, last: Tensor, *bi
 
 
 class KernelCounts(NamedTuple):
-    """Kernels of a row, and the bytes that they move."""
+    """Number of kernels that a row would launch on a GPU, and the bytes that they read and write in device memory."""
 
     kernels: int
     bytes: int
 
 
 def count_kernels(program: Program) -> list[KernelCounts]:
-    """Run one pass of a program on this rank without its peers; return the counts of each of its tasks, in order."""
+    """Run one pass of a rank's program without its peers, on a CPU; return what each of its rows, in order, would launch on a GPU."""
     counts = []
     program.begin()
     for task in program.tasks:
@@ -179,7 +182,10 @@ def count_kernels(program: Program) -> list[KernelCounts]:
 
 
 def launch_ns(device: torch.device, count: int = 2_000) -> int:
-    """Measure how long the host takes to launch one kernel on an idle GPU, ns; 0 on a CPU, where nothing is launched."""
+    """Measure on this machine how long the host takes to launch one kernel on an idle GPU, ns; 0 on a CPU, where nothing is launched.
+
+    count: launches that are averaged.
+    """
     if device.type != "cuda":
         return 0
     tensor, spent = torch.zeros(1, device=device), 0
@@ -193,30 +199,32 @@ def launch_ns(device: torch.device, count: int = 2_000) -> int:
 
 
 class AbsentPeers:
-    """Communication of one of `ranks` ranks whose peers are not there: each operation counts its kernel, and zeros arrive."""
+    """Stand-in for the communication of one of `ranks` ranks while its kernels are counted: no peer runs, each operation is one kernel, and
+    zeros arrive.
+    """
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
 
     def all_reduce(self, values: Tensor) -> None:
-        """Launch one kernel in place of the all-reduce."""
+        """Launch one kernel in place of the all-reduce, while kernels are counted."""
         values.mul_(1)
 
     def all_gather(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
-        """Return zeros, by one kernel."""
+        """Return zeros in place of other ranks' rows, by one kernel, while kernels are counted."""
         return rows.new_zeros(sum(counts), rows.shape[1])
 
     def barrier(self) -> None:
-        """Return at once, for no peer runs."""
+        """Return at once: while kernels are counted, no peer runs."""
 
     def send(self, values: Tensor, rank: int) -> None:
-        """Launch one kernel in place of the send."""
+        """Launch one kernel in place of the send, while kernels are counted."""
         values.mul_(1)
 
     def receive(self, into: Tensor, rank: int) -> None:
-        """Fill the tensor with zeros, by one kernel."""
+        """Fill the tensor with zeros in place of a peer's rows, by one kernel, while kernels are counted."""
         into.zero_()
 
     def all_to_all(self, into: Tensor, values: Tensor, into_rows: Sequence[int], rows: Sequence[int]) -> None:
-        """Fill the tensor with zeros, by one kernel."""
+        """Fill `into` with zeros in place of other ranks' rows, by one kernel, while kernels are counted."""
         into.zero_()

@@ -24,7 +24,10 @@ ADDED = frozenset({"index_add_", "index_add", "scatter_add_"})  # of those: read
 
 
 def operation_bytes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> int:
-    """Return the bytes that one dispatched operation of ATen reads and writes; `made` is its result."""
+    """Return the bytes of device memory that one operation of ATen would read and write on a GPU, for counts of a rank's kernels.
+
+    func, args, kwargs: as torch dispatches them; result: what it returned.
+    """
     name, operands = func.overloadpacket.__name__, list(zip(func._schema.arguments, args, strict=False))
     written = [value for argument, value in operands if argument.alias_info is not None and argument.alias_info.is_write]
     if name == "_fused_adam_":
@@ -50,7 +53,7 @@ def operation_bytes(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any],
 
 
 def nbytes(values: Iterable[Any]) -> int:
-    """Return the bytes of all tensors in `values`, each stretch of memory once; an expanded tensor counts as it lies in memory."""
+    """Return the bytes of all tensors in `values`, memory that several view once; an expanded tensor counts as it lies in memory."""
     sizes: dict[tuple[int, int], int] = {}
     for tensor in tree_leaves(list(values)):
         if isinstance(tensor, Tensor) and tensor.numel():
@@ -62,8 +65,12 @@ def nbytes(values: Iterable[Any]) -> int:
 
 
 def kernel_bytes(name: str, arguments: tuple[Any, ...], cuda: CudaLaunch) -> int:
-    """Return the bytes that one call of our own kernels moves: its name with the kind of number, and the arguments of the C ABI
-    (`csrc/cuda`)."""
+    """Return the bytes of device memory that one call of chronoscale's own CUDA kernels would read and write, for counts of a rank's
+    kernels.
+
+    name: the kernel's with its dtype, such as `aggregate_f32`. arguments: of its C function (`csrc/cuda`). cuda: those that only the CUDA
+    call has, and its graph.
+    """
     kernel, _, kind = name.rpartition("_")
     return _NATIVE[kernel if kind in _SIZES else name](arguments, cuda, _SIZES.get(kind, 4))
 

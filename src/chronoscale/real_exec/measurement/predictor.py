@@ -37,11 +37,12 @@ DESCRIPTION = ["kind", *SIZES, "ranks", *FLAGS]
 
 
 def fit_predictor(table: pd.DataFrame, seed: int = 0) -> Predictor:
-    """Fit a network to the rows of a profile (`fit.tabulate_samples`) that windows of blocks have run, by squared errors of log ns.
+    """Fit a small network that predicts durations of tasks to a profile's timed tasks of FlareDTDG's sliding windows (§3.4), by squared
+    errors of log ns.
 
-    Tasks with equal descriptions are one sample, of their median time; where a kind has fewer than 8 of those, every task is one. A quarter
-    of the samples is held out, and errors are those of every task among them; the predictor that is returned was fitted to all. Raises
-    UserError where there are fewer than 16 samples.
+    table: as of `fit.tabulate_samples`. Tasks with equal descriptions are one sample, of their median time; where a kind has fewer than 8
+    of those, every task is one. A quarter of the samples is held out, and errors are those of every task among them; the predictor that is
+    returned was fitted to all. Raises UserError where there are fewer than 16 samples.
     """
     rows = table[table["schedule"] == "blocks"]
     rows = rows.assign(kind=rows["op"] + "@" + rows["place"], ns=rows["ns"].clip(lower=1)).reset_index(drop=True)
@@ -68,7 +69,10 @@ def _medians(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_network(sample: pd.DataFrame, seed: int) -> tuple[Predictor, MLPRegressor]:
-    """Fit a network to samples, columns `DESCRIPTION` and `ns`; return it as a predictor, and as scikit-learn's, whose weights it has."""
+    """Fit a small network to samples of measured task durations; return it as a predictor, and as scikit-learn's, whose weights it has.
+
+    sample: a table with the columns `DESCRIPTION` and `ns`. seed: of the network's first weights.
+    """
     columns = _columns(sample)
     kinds = tuple(sorted(set(sample["kind"])))
     numbers = log_sizes(columns)

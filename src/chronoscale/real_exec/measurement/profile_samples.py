@@ -21,7 +21,10 @@ from chronoscale.strategies.trace import Source, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProfiledRows:
-    """Rows of a schedule that a profile shows: a trace for each repeat. missed: how many of the rank's rows it does not show as often."""
+    """Rows of a schedule that a recording of torch.profiler shows: a trace for each repeat.
+
+    missed: how many of the rank's rows it does not show as often.
+    """
 
     schedule: Schedule
     traces: tuple[Trace, ...]
@@ -29,17 +32,18 @@ class ProfiledRows:
 
     @property
     def samples(self) -> pd.DataFrame:
-        """Return a table as of `fit.tabulate_samples`, of the rows that all repeats show."""
+        """Return the profiled rows that all repeats show as a table for a fit of costs (`fit.tabulate_samples`)."""
         independent = replace(self.schedule, dep_ptr=np.zeros(len(self.schedule) + 1, np.int64), dep=np.zeros(0, np.int64))
         return tabulate_samples([(independent.take(self.traces[0].task), [Pass(trace, np.zeros(0)) for trace in self.traces])])
 
 
 def match_rows(profile: KinetoProfile, schedule: Schedule) -> ProfiledRows:
-    """Match the interpreter's ranges in a profile with the rows that they name; a row's k-th range is repeat k.
+    """Find in a recording of torch.profiler the rows of a schedule that a rank executed, by the ranges that the interpreter named after
+    them.
 
-    On a device, a row takes from the first start to the last end of what was launched while its range lasted, by whichever thread (autograd
-    has its own); on the host, as long as its range. Left out are rows that fewer repeats show than others, and rows of a device that
-    launched nothing.
+    The k-th range of a row is repeat k. On a device, a row takes from the first start to the last end of what was launched while its range
+    lasted, by whichever thread (autograd has its own); on the host, as long as its range. Left out are rows that fewer repeats show than
+    others, and rows of a device that launched nothing.
 
     Raises UserError when no range names a row, and when the rows are another schedule's.
     """
@@ -107,9 +111,10 @@ def _trace(profile: KinetoProfile, schedule: Schedule, spans: pd.DataFrame) -> T
 
 
 def copy_samples(profiles: Sequence[KinetoProfile]) -> pd.DataFrame:
-    """Return samples of any program's copies between host and device, which are recognised by their names.
+    """Return a table, for a fit of costs, of the copies between host and device that torch.profiler recorded of any program; copies are
+    recognised by name.
 
-    Columns as of `fit.tabulate_samples`; those that a profile does not show are 0.
+    Columns as of `fit.tabulate_samples`; those that a profile does not show are 0. Empty where there is no copy.
     """
     frames = []
     for profile in profiles:
@@ -125,7 +130,9 @@ def copy_samples(profiles: Sequence[KinetoProfile]) -> pd.DataFrame:
 
 
 def fittable_samples(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the samples that a fit can use, and, in words, the curves that have too few (less than `fit.LEAST`)."""
+    """Return the rows of a table of measured tasks that a fit of costs can use, and, in words, the curves that have too few (less than
+    `fit.LEAST`).
+    """
     if not len(table):
         return table, []
     taken = with_enough_samples(table)

@@ -15,11 +15,11 @@ TRIMMED = 1 / 7  # of the passes at either end: one of seven
 
 
 def counted_passes(totals: Ints) -> NDArray[np.bool_]:
-    """Return which passes count, bool [passes], given the sum of each pass's rows (ns, int64 [passes]).
+    """Return which of a schedule's measured passes enter its figures, bool [passes]: all but the fastest and the slowest seventh.
 
-    The fastest and the slowest seventh are left out: whole passes, not each row's longest times. Those are skewed: a median or trimmed mean
-    of each lies below its mean, and a sum over thousands of rows lacks what every one of them left out. Sums are hardly skewed, so that
-    leaving out as many at either end keeps their middle.
+    totals: the sum of each pass's rows, ns int64 [passes]. Whole passes are left out, not each row's longest times. Those are skewed: a
+    median or trimmed mean of each lies below its mean, and a sum over thousands of rows lacks what every one of them left out. Sums are
+    hardly skewed, so that leaving out as many at either end keeps their middle.
     """
     cut = int(len(totals) * TRIMMED)
     counted = np.zeros(len(totals), bool)
@@ -28,20 +28,24 @@ def counted_passes(totals: Ints) -> NDArray[np.bool_]:
 
 
 def row_durations(passes: Sequence[Pass]) -> Ints:
-    """Return durations in the passes that count (`counted_passes`), ns, int64 [passes that count, tasks]."""
+    """Return each row's measured durations, ns int64 [passes, tasks], without the fastest and the slowest passes (`counted_passes`)."""
     durations = np.stack([each.trace.duration_ns for each in passes])
     return np.asarray(durations[counted_passes(durations.sum(1))], np.int64)
 
 
 def mean_durations(passes: Sequence[Pass]) -> Floats:
-    """Return each task's mean duration over the passes that count, ns, float64 [tasks]; their sum is the trimmed mean of the passes."""
+    """Return each task's mean measured duration, ns float64 [tasks], without the fastest and the slowest passes (`counted_passes`).
+
+    Their sum is the trimmed mean of the passes.
+    """
     return np.asarray(row_durations(passes).mean(0), np.float64)
 
 
 def row_spread(ns: Ints) -> Floats:
-    """Return each row's standard deviation over repeats, relative to its mean, float64 [tasks], given ns int64 [passes, tasks].
+    """Return each row's relative standard deviation over measured passes, float64 [tasks], from durations ns int64 [passes, tasks]; 0 for
+    one pass.
 
-    A repeat in which everything is slower is drift, not jitter: rows are compared as shares of their repeat. 0 for one repeat.
+    A pass in which everything is slower is drift, not jitter: rows are compared as shares of their pass.
     """
     if len(ns) < 2:
         return np.zeros(ns.shape[1])
@@ -51,10 +55,12 @@ def row_spread(ns: Ints) -> Floats:
 
 
 def rank_sway(items: Iterable[tuple[Schedule, list[Pass]]]) -> float:
-    """Return how much a rank's iteration varies against the other ranks', beyond the jitter of its rows; 0 for one rank or one repeat.
+    """Return how much a rank's measured iteration varies against the other ranks', beyond the jitter of its rows; 0 for one rank or one
+    pass.
 
-    It is a relative standard deviation: the root of the mean square over all iterations, weighted by their length. A collective's duration
-    begins when its last rank arrives, so that what a rank takes before that shows only in the other rows.
+    items: schedules with the passes that executed them. It is a relative standard deviation, of which the simulator draws: the root of the
+    mean square over all iterations, weighted by their length. A collective's duration begins when its last rank arrives, so that what a
+    rank takes before that shows only in the other rows.
     """
     square = weight = 0.0
     for schedule, passes in items:

@@ -18,7 +18,7 @@ from chronoscale.records import read_json
 
 
 class FailureKind(StrEnum):
-    """Kind of a failure, by who has to act on it."""
+    """Kind of a rank's failure, by who has to act on it."""
 
     USER = "user"
     NOT_FINITE = "not finite"
@@ -35,7 +35,7 @@ _SPENT = ("can't allocate memory", "not enough memory", "std::bad_alloc", "Canno
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Record of what ended a rank.
+    """Record of what ended a rank of a job early, left as a file for the launcher.
 
     message: one line for the user. position: where the rank was, in words. trace: Python's traceback of an unexpected exception. at_s:
     when, by the monotonic clock, which all ranks of a machine share.
@@ -51,24 +51,27 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, rank: int, position: str) -> Failure:
-        """Return the record of an exception that ended `rank` at `position`."""
+        """Return the record of an exception that ended `rank` of a job, with its kind and the user's message.
+
+        position: where the rank was, in words.
+        """
         kind, message = _classify(error)
         trace = "".join(traceback.format_exception(error)) if kind is FailureKind.UNEXPECTED else ""
         return cls(rank, kind, type(error).__name__, message, position, trace, time.monotonic())
 
     @property
     def code(self) -> int:
-        """Return the exit code of the rank."""
+        """Return the exit code with which the failed rank ends."""
         return CODES.get(self.kind, 1)
 
-    def error(self, name: str) -> UserError | MachineError:
-        """Return the exception that the launcher raises for the job `name`.
+    def error(self, job: str) -> UserError | MachineError:
+        """Return the exception that the launcher raises for a failed rank. job: the job's name, for the message.
 
         What is wrong with the input or the machine keeps its message; any other failure names its rank and row.
         """
         if self.kind in (FailureKind.USER, FailureKind.NOT_FINITE, FailureKind.MACHINE):
             return _RAISED.get(self.kind, MachineError)(self.message)
-        return MachineError(f"rank {self.rank} of '{name}' {self._words()} ({self.position})")
+        return MachineError(f"rank {self.rank} of '{job}' {self._words()} ({self.position})")
 
     def _words(self) -> str:
         if self.kind is FailureKind.MEMORY:
@@ -76,14 +79,14 @@ class Failure:
         return f"failed: {self.exception}: {self.message}" if self.message else f"failed: {self.exception}"
 
     def save(self, folder: Path) -> None:
-        """Write the record, whole or not at all."""
+        """Write the record of a rank's failure to the job's private folder, whole or not at all."""
         part = folder / f".failure-{self.rank}"
         part.write_text(json.dumps(asdict(self)))
         os.replace(part, folder / f"failure-{self.rank}.json")
 
     @classmethod
     def load(cls, folder: Path, rank: int) -> Failure | None:
-        """Read the record that a rank left; None where it left none."""
+        """Read the record of a failure that a rank left in the job's private folder; None where it left none."""
         path = folder / f"failure-{rank}.json"
         return read_json(path, cls, "record of a failure") if path.exists() else None
 

@@ -26,10 +26,11 @@ OnProgress = Callable[[str], None]
 
 
 def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
-    """Run a job in fresh processes, so that threads, pools and memory start alike for every number of ranks.
+    """Start a job's ranks as fresh processes on this machine, and wait until they have executed it.
 
-    on_progress: called now and then with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a
-    rank fails, is lost, or makes no progress. The ranks end with this process, however it ends.
+    Threads, pools and memory start alike for every number of ranks. folder: where the job file is written. on_progress: called now and then
+    with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a rank fails, is lost, or makes no
+    progress. The ranks end with this process, however it ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
@@ -37,9 +38,11 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
 
 
 def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
-    """Start ranks that run `main(path)` of the module `entry`, and return them; call `wait` for them, else they end with this process.
+    """Start a job's ranks, processes that run `main(path)` of the module `entry`, without waiting; call `wait` for them, else they end with
+    this process.
 
-    They learn who they are from `membership.Membership`, and meet by a file in a folder that only this user can open.
+    path: the job file. threads: of each rank's computation. Ranks learn who they are from `membership.Membership`, and meet by a file in a
+    folder that only this user can open.
     """
     modules = [os.path.abspath(place) for place in sys.path]
     request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
@@ -52,22 +55,22 @@ def _environment(threads: int) -> dict[str, str]:
     return {**QUIET, **variables, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
-def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
-    """Wait until all ranks have ended; whatever ends this wait ends them.
+def wait(ranks: RankGroup, job: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
+    """Wait in the launcher until all ranks of a job have ended; whatever ends this wait ends them.
 
-    Raises UserError or MachineError with the cause when a rank fails or is lost; MachineError when none has moved for longer than
-    `patience`.
+    job: the job's name, for messages. on_progress: called now and then with a line on how far the first rank has come. Raises UserError or
+    MachineError with the cause when a rank fails or is lost; MachineError when none has moved for longer than `patience`.
     """
     watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
     try:
         while not ranks.over:
             ranks.wait_for_end(LOOK_S)
             if any(ranks.ended.values()):
-                raise _cause(ranks, name)
+                raise _cause(ranks, job)
             text = watch.look(ranks.ended)
             if watch.hung:
                 why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
-                raise MachineError(f"'{name}' was ended: {why}")
+                raise MachineError(f"'{job}' was ended: {why}")
             if text and text != line:
                 on_progress(line := text)
     finally:
@@ -75,7 +78,7 @@ def wait(ranks: RankGroup, name: str, patience: Patience | None = None, on_progr
 
 
 def stop(ranks: RankGroup) -> None:
-    """End all ranks at once; a caller that waits for them sees them lost."""
+    """End all ranks of a job at once; a caller that waits for them sees them lost."""
     ranks.stop()
 
 

@@ -13,7 +13,7 @@ STORE = "store"
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`rank` of `ranks`; `local_rank` of the `local_ranks` on this machine.
+    """Membership of a process in its job: `rank` of `ranks`; `local_rank` of the `local_ranks` on this machine.
 
     folder: the private folder of our own launcher (`real_exec.ranks.launch`), where its ranks meet and leave records. '': another launcher,
     for instance torchrun, has set the variables that torch.distributed documents, and ranks meet where these say.
@@ -27,18 +27,18 @@ class Membership:
 
     @classmethod
     def here(cls) -> Membership:
-        """Return the membership of this process; a single rank where no launcher says otherwise."""
+        """Return which rank of which job this process is; a single rank where no launcher says otherwise."""
         return cls.of(os.environ)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Membership:
-        """Read RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (by default as if there were one machine)."""
+        """Read a rank's membership from RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (by default as if there were one machine)."""
         rank, ranks = int(environment.get("RANK", "0")), int(environment.get("WORLD_SIZE", "1"))
         local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", ranks))
         return cls(rank, ranks, *local, environment.get(FOLDER, ""))
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that `of` reads this membership from."""
+        """Return the environment variables that tell a rank its membership."""
         return {
             "RANK": str(self.rank),
             "WORLD_SIZE": str(self.ranks),
@@ -49,5 +49,7 @@ class Membership:
 
     @property
     def meeting(self) -> str:
-        """Return the `init_method` of torch.distributed: a file that only this user can open, or what another launcher has set."""
+        """Return the `init_method` by which a job's ranks form torch.distributed's process group: a file that only this user can open, or
+        what another launcher has set.
+        """
         return f"file://{Path(self.folder) / STORE}" if self.folder else "env://"

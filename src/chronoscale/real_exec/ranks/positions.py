@@ -20,7 +20,7 @@ _OPS = 64  # of a cell: (row + 1) * _OPS + op, negative when the row is over
 
 
 class Phase(IntEnum):
-    """A phase of a rank's work."""
+    """A phase of a rank's work, as the launcher that watches it sees it."""
 
     STARTING = 0
     JOINING = 1
@@ -47,7 +47,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A rank's place in its work; equal to an earlier position where the rank has not moved.
+    """A rank's place in its work, read by the launcher that watches it; equal to an earlier position where the rank has not moved.
 
     phase; passes: how many it has begun; rows: that it is in, as (row, operation), in order of lanes; done: the rows that lanes ended last.
     timed: it has passed over this schedule before, so that its rows' times are known. text: how far its job is. due_s: until when it has
@@ -64,8 +64,10 @@ class Position:
 
     @property
     def waiting(self) -> bool:
-        """Return whether the rank may be waiting for others: it is in collectives only, or, outside of rows, in a phase where
-        ranks meet."""
+        """Return whether the rank may be waiting for other ranks.
+
+        It is in collectives only, or, outside of rows, in a phase where ranks meet.
+        """
         return all(op in COLLECTIVES for _, op in self.rows) if self.rows else self.phase in WAITING
 
     def __str__(self) -> str:
@@ -75,7 +77,7 @@ class Position:
 
 
 class PositionPage:
-    """The page of one rank in the file of positions, written by that rank.
+    """Page of one rank in the memory-mapped file of positions: the rank writes where it is, its launcher reads that.
 
     report: passes the exception that ends this rank to the launcher, before anything is closed that other ranks may fail by. give_up: ends
     the rank for what one of its threads has raised, while another waits.
@@ -90,29 +92,31 @@ class PositionPage:
         self._passed = set[str]()
 
     def enter(self, phase: Phase) -> None:
-        """Record that a phase begins."""
+        """Record for the launcher that this rank begins a phase."""
         self._cells[_PHASE], self._cells[_TIMED] = phase, 0
         for lane in Lane:
             self._cells[_ROWS + lane] = 0
 
     def enter_pass(self, schedule: str) -> None:
-        """Record that a pass over the schedule of this name begins."""
+        """Record for the launcher that this rank begins a pass over the schedule of this name."""
         self.enter(Phase.PASS)
         self._cells[_PASSES] += 1
         self._cells[_TIMED] = schedule in self._passed
         self._passed.add(schedule)
 
     def set_text(self, text: str) -> None:
-        """Record, in words, how far the job has come."""
+        """Record for the launcher, in words, how far this rank has come with its job."""
         data = text.encode()[: PAGE - TEXT - 1]
         self._page[TEXT : TEXT + len(data) + 1] = data + b"\0"
 
     def announce_sleep(self, until: int) -> None:
-        """Record that this rank sleeps on purpose until then, ns of `time.perf_counter_ns`."""
+        """Record for the launcher that this rank sleeps on purpose until then, ns of `time.perf_counter_ns`, and does not hang."""
         self._cells[_DUE] = max(self._cells[_DUE], until)
 
     def record_rows(self, run: Callable[[Task], None]) -> Callable[[Task], None]:
-        """Return `run` with each row's begin and end recorded: two stores into shared memory a row."""
+        """Return `run`, which executes a row on this rank, with each row's begin and end recorded for the launcher: two stores into shared
+        memory a row.
+        """
         cells = self._cells
 
         def step(task: Task) -> None:
@@ -124,7 +128,7 @@ class PositionPage:
         return step
 
     def read(self) -> Position:
-        """Return the rank's position: the row that it runs."""
+        """Return the rank's position, for the launcher: its phase, the rows that it runs, and how far its job is."""
         rows = self._cells[_ROWS : _ROWS + len(Lane)].tolist()
         text, _, _ = bytes(self._page[TEXT:PAGE]).partition(b"\0")
         return Position(
@@ -139,12 +143,12 @@ class PositionPage:
 
 
 def make_file(folder: Path, ranks: int) -> None:
-    """Create the file of positions for that many ranks."""
+    """Create a job's file of positions, in which as many ranks will write where they are."""
     (folder / FILE).write_bytes(bytes(ranks * PAGE))
 
 
 def pages(folder: Path, ranks: int) -> Sequence[PositionPage]:
-    """Return the pages of all ranks of a job's folder."""
+    """Return the pages of all ranks of a job, for the launcher that watches them. folder: the job's private one."""
     return [_map_page(folder / FILE, rank) for rank in range(ranks)]
 
 
@@ -157,12 +161,12 @@ _own = PositionPage(memoryview(bytearray(PAGE)))
 
 
 def own_page() -> PositionPage:
-    """Return the page of this process; nobody reads it unless our own launcher has started the process."""
+    """Return the page on which this rank writes where it is; nobody reads it unless our own launcher has started the process."""
     return _own
 
 
 def join(member: Membership) -> None:
-    """Write, from now on, to the page that the launcher of this rank reads."""
+    """Have this process write where it is, from now on, to the page that its launcher reads; nothing changes under another launcher."""
     global _own
     if member.folder:
         _own = _map_page(Path(member.folder) / FILE, member.rank)

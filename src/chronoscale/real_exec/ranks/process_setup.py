@@ -11,7 +11,7 @@ NEVER = 2**31 - 1
 
 
 def keep_memory() -> bool:
-    """Have the C library keep memory that this process frees, for the next tensors; return whether it has such a setting (glibc has).
+    """Have the C library keep memory that this rank frees, for the next tensors; return whether it has such a setting (glibc has).
 
     By default glibc returns large blocks to the system, which hands them out again page by page, each cleared: a third of the time of an
     epoch whose tensors have megabytes.
@@ -23,7 +23,7 @@ def keep_memory() -> bool:
 
 
 def cores_per_rank(ranks: int, threads: int) -> int:
-    """Return how many cores each of several ranks has to itself; 0 where ranks share all of them.
+    """Return how many CPU cores each of a job's ranks on this machine has to itself; 0 where they share all of them.
 
     They share them where there is one rank, or not a core for each of a rank's `threads` and one more, on which its process group and a
     second lane run.
@@ -33,9 +33,9 @@ def cores_per_rank(ranks: int, threads: int) -> int:
 
 
 def pin_to_cores(rank: int, ranks: int, threads: int) -> None:
-    """Keep this process, and the threads that it will start, on cores of its own, where there are enough (`cores_per_rank`).
+    """Keep this rank's process, and the threads that it will start, on CPU cores of its own, where there are enough (`cores_per_rank`).
 
-    A rank that moves to another's core loses its caches and holds the other up.
+    rank, ranks: on this machine. A rank that moves to another's core loses its caches and holds the other up.
     """
     if each := cores_per_rank(ranks, threads):
         cores = sorted(os.sched_getaffinity(0))

@@ -24,10 +24,11 @@ WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better
 
 
 def serve(device: str, work: Callable[[], None], files: Iterable[str] = (), shares: bool = False) -> int:
-    """Join the process group where there is one, run the user's `files`, then `work`; return the exit code of this rank.
+    """Run a rank's work in this process from start to end: join the process group where there is one, run `files`, then `work`; return the
+    exit code.
 
-    shares: all ranks use one GPU. A failure is left as a record for our own launcher (`Failure`), or printed as one line under another
-    launcher.
+    device: 'cpu', 'cuda' or 'auto', as `pick_device`. files: Python files of the user's. shares: all ranks use one GPU. A failure is left
+    as a record for our own launcher (`Failure`), or printed as one line under another launcher.
     """
     member = Membership.here()
     own = positions.own_page
@@ -71,14 +72,14 @@ def _meet(member: Membership, device: str, shares: bool) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process without finalising the interpreter: gloo's threads outlive their group and now and then abort it there."""
+    """End this rank's process without finalising the interpreter: gloo's threads outlive their group and now and then abort it there."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
-    """Return the device of a rank by its `name`: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
+    """Return the device of a rank; a GPU becomes the current one. name: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
 
     Each rank of a machine has a GPU of its own; `shares`: all use the first one. Raises UserError for 'cuda' without a GPU, or with too
     few.

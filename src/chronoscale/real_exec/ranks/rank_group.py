@@ -38,7 +38,10 @@ Setting = tuple[tuple[str, str], ...]
 
 
 class RankGroup:
-    """The ranks of one job, from start to end. pids: process ids by rank; ended: exit codes (or minus signals) of those that have ended."""
+    """The rank processes of one job, from start to end, as the launcher holds them.
+
+    pids: process ids by rank; ended: exit codes (or minus signals) of those that have ended, by rank; folder: the job's private one.
+    """
 
     def __init__(self, server: RankServer, channel: socket.socket) -> None:
         self.server, self.channel = server, channel
@@ -58,11 +61,14 @@ class RankGroup:
 
     @property
     def over(self) -> bool:
-        """Return whether all ranks have ended."""
+        """Return whether all ranks of the job have ended."""
         return len(self.ended) == len(self.pids)
 
     def wait_for_end(self, seconds: float) -> None:
-        """Wait at most `seconds` for a rank to end. Raises MachineError where the server is lost: all ranks end with it."""
+        """Wait at most `seconds` for one rank of the job to end, and note its exit code.
+
+        Raises MachineError where the server is lost: all ranks end with it.
+        """
         self.channel.settimeout(seconds)
         try:
             message = receive(self.channel)
@@ -75,12 +81,15 @@ class RankGroup:
         self.server.spent_s += ended.cpu_s
 
     def stop(self) -> None:
-        """End all ranks at once; a caller that waits for them sees them lost. Any thread may call it."""
+        """End all ranks of the job at once; a caller that waits for them sees them lost. Any thread may call it."""
         with suppress(OSError):
             send(self.channel, STOP)
 
     def close(self) -> None:
-        """End at once what still runs, and remove the job's folder. May be called more than once, and by any thread."""
+        """End at once those of the job's ranks that still run, and remove its private folder.
+
+        May be called more than once, and by any thread.
+        """
         self.stop()
         try:
             until = time.monotonic() + (0.0 if self.server.stopped else STOP_S)
@@ -95,7 +104,10 @@ class RankGroup:
 
 
 class RankServer:
-    """A server process (`ranks.server`) that forks ranks; one for each set of environment variables that a process reads as it starts."""
+    """Handle of a server process (`ranks.server`) that has imported torch and forks ranks from then on, so that jobs start fast.
+
+    The launcher has one for each set of environment variables that a process reads as it starts.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.spent_s = 0.0  # CPU seconds of its ranks that have ended
@@ -120,24 +132,27 @@ class RankServer:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the process id of the server of ranks."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Return whether the server's process still runs."""
+        """Return whether the server of ranks still runs."""
         return self._process.poll() is None
 
     @property
     def stopped(self) -> bool:
-        """Return whether the server's process is stopped, as by SIGSTOP."""
+        """Return whether the server of ranks is stopped, as by SIGSTOP."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
     def start(self, request: Request) -> RankGroup:
-        """Have the server start the ranks of a job; the first time, it imports for some seconds before it does."""
+        """Have the server fork the ranks of a job; the first time, it imports for some seconds before it does.
+
+        Raises MachineError where it cannot.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, request.pack() as content:
@@ -150,12 +165,12 @@ class RankServer:
             raise
 
     def last_output(self) -> str:
-        """Return the last line that the server wrote before it died, or its exit code."""
+        """End the server of ranks; return the last line that it wrote, or its exit code in words."""
         self.close()
         return last_line(Path(f"/proc/self/fd/{self._words.fileno()}")) or f"their server ended with code {self._process.returncode}"
 
     def close(self) -> None:
-        """End the server, and all ranks with it."""
+        """End the server of ranks, and all ranks with it."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)  # also where a fork of this process has it open
         self._control.close()
@@ -181,12 +196,15 @@ _lock = threading.Lock()
 
 
 def spent_s() -> float:
-    """Return the CPU seconds of ranks that have ended. Once their server has ended, too, the system counts them as this process's."""
+    """Return the CPU seconds of this process's ranks that have ended, for budgets of tests and benchmarks.
+
+    Once their server has ended, too, the system counts them as this process's.
+    """
     return sum(server.spent_s for server in tuple(_servers.values()) if server.alive)
 
 
 def server_of(threads: int) -> RankServer:
-    """Return the server that forks ranks of so many threads; start it if there is none."""
+    """Return the server process that forks ranks whose computation has `threads` threads each; start it if there is none."""
     variables = {key: value for key, value in os.environ.items() if key.startswith(BEFORE_START)}
     setting = tuple(sorted({**QUIET, **variables, "OMP_NUM_THREADS": str(threads)}.items()))
     with _lock:
@@ -197,7 +215,7 @@ def server_of(threads: int) -> RankServer:
 
 @atexit.register
 def close_servers() -> None:
-    """End all servers of this process; the next job starts new ones."""
+    """End all servers of ranks that this process has started; the next job starts new ones."""
     while _servers:
         _servers.popitem()[1].close()
 

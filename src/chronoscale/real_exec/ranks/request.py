@@ -16,7 +16,10 @@ STOP = "stop"  # message that ends a job; a launcher that wants nothing more of 
 
 
 class Started(NamedTuple):
-    """Answer to a request: the process ids of the ranks, by rank, and the folder made for them. error: why there are none; '' otherwise."""
+    """Answer of the server of ranks to a request: the ranks' process ids, by rank, and the folder made for them.
+
+    error: why there are none; '' otherwise.
+    """
 
     pids: list[int]
     folder: str
@@ -24,8 +27,10 @@ class Started(NamedTuple):
 
 
 class RankEnd(NamedTuple):
-    """Message that a rank has ended. status: its exit code, or minus the signal. cpu_s: with the job's last rank, CPU seconds of all; else
-    0."""
+    """Message of the server of ranks that a rank has ended.
+
+    status: its exit code, or minus the signal. cpu_s: with the job's last rank, CPU seconds of all; else 0.
+    """
 
     rank: int
     status: int
@@ -34,10 +39,11 @@ class RankEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Order to run `main(argument)` of the module `entry` on every rank, with this environment, in this directory.
+    """Order of the launcher to the server of ranks: run `main(argument)` of the module `entry` on every rank, with this environment, in
+    this directory.
 
-    temporary: where the server makes a folder that is private to this user and this job. folder: that folder, absolute, once it exists.
-    modules: Python's search path (`sys.path`).
+    argument: path of the job file. temporary: where the server makes a folder that is private to this user and this job. folder: that
+    folder, absolute, once it exists. modules: Python's search path (`sys.path`).
     """
 
     entry: str
@@ -50,7 +56,7 @@ class Request:
     folder: str = ""
 
     def membership(self, rank: int) -> Membership:
-        """Return a rank's membership; all ranks of a job are on this machine."""
+        """Return the membership of a rank that the server forks; all ranks of a job are on this machine."""
         return Membership(rank, self.ranks, rank, self.ranks, self.folder)
 
     def log(self, rank: int) -> Path:
@@ -58,7 +64,9 @@ class Request:
         return Path(self.folder) / f"rank-{rank}.log"
 
     def pack(self) -> IO[bytes]:
-        """Write the request to memory that has no name, and return that file: it holds the user's whole environment."""
+        """Write the request to memory that has no name, for the server of ranks, and return that file: it holds the user's whole
+        environment.
+        """
         file = os.fdopen(os.memfd_create("request"), "w+b")
         file.write(json.dumps(asdict(self)).encode())
         file.flush()
@@ -66,19 +74,22 @@ class Request:
 
     @classmethod
     def unpack(cls, file: IO[bytes]) -> Request:
-        """Read a request that `pack` wrote."""
+        """Read, in the server of ranks, a request that `pack` wrote."""
         file.seek(0)
         return cls(**json.loads(file.read()))
 
 
 def send(channel: socket.socket, message: Any) -> None:
-    """Send one message; the socket keeps messages apart (SOCK_SEQPACKET). Nothing happens where the other end is closed."""
+    """Send one message between the launcher and its server of ranks, as JSON; the socket keeps messages apart (SOCK_SEQPACKET).
+
+    Nothing happens where the other end is closed.
+    """
     with suppress(BrokenPipeError, ConnectionResetError):
         channel.send(json.dumps(message).encode())
 
 
 def receive(channel: socket.socket) -> Any:
-    """Return the next message; None where the other end is closed."""
+    """Return the next message between the launcher and its server of ranks, read from JSON; None where the other end is closed."""
     try:
         data = channel.recv(1 << 16)
     except ConnectionResetError:

@@ -16,7 +16,7 @@ _SYSTEM, _RECORDED, _ABORTED, _SILENT, _FOLLOWED = range(5)
 
 
 class RootCause(NamedTuple):
-    """A candidate for the failure that brought about the others.
+    """A failure of one rank as a candidate for the cause of all other ranks' failures.
 
     The lower the order, the nearer to the cause; among equal ones the earlier (at_s). certain: no other can have caused it, so that none
     has to be waited for. trace: Python's traceback, '' where there is none to show.
@@ -29,18 +29,18 @@ class RootCause(NamedTuple):
     trace: str = ""
 
 
-def find_root_cause(name: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
-    """Return the root cause among ranks of the job `name`, of which at least one ended badly.
+def find_root_cause(job: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
+    """Return, for the launcher's error, which of a job's ranks failed first and why; at least one has ended badly.
 
-    ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records of failures, also
-    those that have not ended yet.
+    job: its name. ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records of
+    failures, also those that have not ended yet.
     """
     recorded = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
     silent = [
-        _unrecorded_cause(name, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in recorded
+        _unrecorded_cause(job, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in recorded
     ]
     return min(
-        [*silent, *(_recorded_cause(name, failure) for failure in recorded.values())],
+        [*silent, *(_recorded_cause(job, failure) for failure in recorded.values())],
         key=lambda candidate: (candidate.order, candidate.at_s),
     )
 
@@ -67,7 +67,7 @@ def _name(number: int) -> str:
 
 
 def last_line(file: Path) -> str:
-    """Return the last line that a process wrote; '' for a file that is missing or empty."""
+    """Return the last line of a file that a rank or its server wrote its errors to; '' for a file that is missing or empty."""
     try:
         lines = file.read_text(errors="replace").split("\n")
     except FileNotFoundError:

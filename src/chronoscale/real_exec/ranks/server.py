@@ -35,7 +35,10 @@ PRELOADED = ("chronoscale.real_exec.worker", "chronoscale.real_exec.training.epo
 
 
 class RankProcesses:
-    """The ranks of one job, a process group. No rank is reaped before all have ended, so that no other group can get its number."""
+    """The rank processes of one job in the server that forked them: a process group.
+
+    No rank is reaped before all have ended, so that no other group can get its number.
+    """
 
     def __init__(self, request: Request, channel: socket.socket) -> None:
         self.request, self.channel = request, channel
@@ -44,7 +47,10 @@ class RankProcesses:
         self.dropped = False  # the launcher wants no more of it
 
     def report(self, handle: int) -> None:
-        """Send the launcher how a rank ended; after the last one, kill whatever ranks have left behind."""
+        """Send the launcher how a rank ended; after the last one, kill whatever the job's ranks have left behind.
+
+        handle: the pidfd of the rank.
+        """
         rank = self.handles.pop(handle)
         os.close(handle)
         result = os.waitid(os.P_PID, self.pids[rank], os.WEXITED | os.WNOWAIT)
@@ -55,23 +61,23 @@ class RankProcesses:
         send(self.channel, RankEnd(rank, status, cpu_s))
 
     def kill(self) -> None:
-        """Kill all processes of the group, at once."""
+        """Kill all processes of a job's ranks, at once."""
         if self.handles:
             os.killpg(self.pids[0], signal.SIGKILL)
 
     def reap(self) -> float:
-        """Kill what ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
+        """Kill what a job's ranks left behind and reap them; return their CPU seconds, with those of children that they waited for."""
         os.killpg(self.pids[0], signal.SIGKILL)
         usages = [os.wait4(pid, 0)[2] for pid in self.pids]
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
     def remove(self) -> None:
-        """Remove the job's folder, unless the launcher has done so."""
+        """Remove the private folder of a job, unless the launcher has done so."""
         shutil.rmtree(self.request.folder, ignore_errors=True)
 
 
 class Server:
-    """An event loop over the launcher's socket, the sockets of jobs, and the ranks' processes."""
+    """Event loop of the process that forks ranks: over the launcher's socket, the sockets of jobs, and the ranks' processes."""
 
     def __init__(self, control: socket.socket, launcher: int) -> None:
         self._control, self._jobs = control, list[RankProcesses]()
@@ -81,7 +87,7 @@ class Server:
         self._watch(self._launcher, self._close)
 
     def run(self) -> NoReturn:
-        """Serve until the launcher ends."""
+        """Start and end ranks as the launcher asks, until the launcher ends."""
         while True:
             for key, _ in self._selector.select():
                 if self._selector.get_map().get(key.fd) is key:  # not gone with one before it
@@ -196,7 +202,7 @@ def _become(request: Request, rank: int) -> NoReturn:
 
 
 def main(file: int, launcher: int) -> NoReturn:
-    """Import what ranks need, then serve."""
+    """Import what ranks need, then fork ranks as the launcher asks. file: number of the socket shared with it. launcher: its process id."""
     die_with_parent(launcher)  # while it imports, it reads no socket
     for name in PRELOADED:
         import_module(name)

@@ -20,14 +20,19 @@ COMPUTES = 0.05  # of a core: more than who only waits takes, with the heartbeat
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The time that a rank may stay where it is: `seconds`, or `rows` times as long as the longest row so far, whichever is more."""
+    """The time that a rank may stay where it is before its launcher takes it to hang: `seconds`, or `rows` times as long as the longest row
+    so far, whichever is more.
+    """
 
     seconds: float = 60.0
     rows: float = 10.0
 
 
 class ProcessState(NamedTuple):
-    """A process as the system sees it: CPU seconds so far (with children); whether it is stopped, waits for a disk, is being debugged."""
+    """A rank's process as the system sees it.
+
+    busy_s: CPU seconds so far (with children); then whether it is stopped, waits for a disk, is being debugged.
+    """
 
     busy_s: float
     stopped: bool = False
@@ -36,7 +41,7 @@ class ProcessState(NamedTuple):
 
 
 def process_state(pid: int) -> ProcessState:
-    """Read the state of a process from /proc; all zero for a process that has ended."""
+    """Read the state of a rank's process from /proc, for the launcher that watches it; all zero for a process that has ended."""
     try:
         rank = psutil.Process(pid)
         family, status = [rank, *rank.children(recursive=True)], rank.status()
@@ -63,7 +68,7 @@ class _Rank:
 
 
 class Watch:
-    """A watch on the positions of all ranks. hung: why the job is taken to hang, in words; '' while it makes progress.
+    """Watch of the launcher on the positions of all ranks. hung: why the job is taken to hang, in words; '' while it makes progress.
 
     A rank moves when its position changes, and while it sleeps as announced. Where nothing says how long a position may last (outside of
     passes, and in the first pass over a schedule), a rank that computes or waits for a disk counts as moving, unless it is in a collective.
@@ -91,11 +96,14 @@ class Watch:
 
     @property
     def limit_s(self) -> float:
-        """Return the seconds that a rank may stay at one row."""
+        """Return the seconds that a rank may stay at one row before it is taken to hang."""
         return max(self._patience.seconds, self._patience.rows * self._longest_s)
 
     def look(self, ended: Container[int]) -> str:
-        """Check all ranks; return the progress of the first one, in words, or '' where it is too early for another line."""
+        """Check whether all ranks make progress, and set `hung` where not; the launcher calls it several times a second.
+
+        ended: ranks that have ended. Returns the progress of the first rank, in words, or '' where it is too early for another line.
+        """
         now = self._clock()
         if (gap := now - self._looked) > max(STOPPED_S, SUSPECT * self.limit_s):  # it is this process that was stopped, not they
             for state in self._ranks:

@@ -52,7 +52,10 @@ def _broadcast(text: str) -> str:
 
 
 class Engine:
-    """A Dask scheduler in rank 0's process, and one worker process for each rank; they end with it."""
+    """Dask cluster that holds a signal's windows during training (PGT-I §5, the `ddp` baseline).
+
+    A scheduler in rank 0's process, and one worker process for each rank; they end with it.
+    """
 
     def __init__(self, rank: int, ranks: int) -> None:
         """Start the cluster, or join it; called on every rank together."""
@@ -71,7 +74,10 @@ class Engine:
         self.workers: list[str] = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def close(self) -> None:
-        """End the workers. Ranks do not wait for each other here: one may close because it failed, while others still train."""
+        """End the Dask workers that hold a signal's windows.
+
+        Ranks do not wait for each other here: one may close because it failed, while others still train.
+        """
         self.client.close()
         if self._cluster is not None:
             self._cluster.close()
@@ -86,8 +92,8 @@ def _gather(client: Client, asked: Any) -> Any:
 
 
 class EngineFeed(BaseFeed):
-    """Feed of windows that the engine's workers materialise and have in memory; a batch takes one request for each worker that has some of
-    it.
+    """Feed of a rank whose windows Dask's workers materialise and have in memory; a batch takes one request for each worker that has some
+    of it.
 
     A lost worker's windows are made again when it is back. Training, validation and test windows are each spread evenly, in order of time,
     one part a worker.

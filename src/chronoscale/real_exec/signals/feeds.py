@@ -23,38 +23,50 @@ TRANSFER_BYTES = 1 << 26  # a block on its way to the device
 
 
 class Feed(Protocol):
-    """A source of batches. `scale`, the standardisation, is known once `materialise` has run."""
+    """Source of a rank's batches of windows of a signal, during training.
+
+    `scale`, the standardisation, is known once `materialise` has run.
+    """
 
     scale: Scaler
     windows: Windows
 
     def materialise(self) -> None:
-        """Prepare the data where they lie."""
+        """Prepare the signal on this rank where its batches will be read from: standardise it, or copy windows out."""
         ...
 
     def transfer(self) -> None:
-        """Copy the data to the device, where they stay."""
+        """Copy the signal to this rank's device, where it stays."""
         ...
 
     def measure(self, rank: int, ranks: int) -> Moments:
-        """Return the moments of a rank's part of the training period."""
+        """Return the moments (count, mean, squared deviations) of a rank's share of the signal's steps that the standardisation is measured
+        on.
+        """
         ...
 
     def agree(self, total: Moments) -> None:
-        """Set the standardisation to the moments of all ranks."""
+        """Set the standardisation of this rank's readings by `total`, the moments of all ranks together."""
         ...
 
     def read(self, starts: Int64) -> Tensor:
-        """Return a batch's windows, or the block that they are cut from, in host memory; on the device for data that lie there."""
+        """Return a batch's windows, or the block of steps that they are cut from, in host memory; on the device for a signal that lies
+        there.
+
+        starts: first steps of the windows, int64 [b].
+        """
         ...
 
     def cut(self, read: Tensor, starts: Int64) -> Tensor:
-        """Return the windows of a block that has reached the device."""
+        """Return a batch's windows [b, window + horizon, N, C] from what `read` returned, once it has reached the device.
+
+        starts: their first steps, int64 [b].
+        """
         ...
 
 
 class BaseFeed:
-    """Base of the feeds of a signal in this process."""
+    """Base of the feeds of a signal that this rank reads itself."""
 
     def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device) -> None:
         self.signal = signal
@@ -81,7 +93,7 @@ class BaseFeed:
         return read
 
     def empty(self, *shape: int) -> Tensor:
-        """Allocate host memory for what goes to the device, pinned for a GPU."""
+        """Allocate host memory [*shape, N, C] for readings that go to this rank's device, pinned for a GPU."""
         sizes, kind = (*shape, self.signal.num_nodes, self.signal.num_channels), self.signal.values.dtype
         if self.device.type == "cuda":
             return torch.empty(sizes, dtype=torch.float64 if kind == np.float64 else torch.float32, pin_memory=True)
@@ -89,7 +101,7 @@ class BaseFeed:
 
 
 class MaterialisedFeed(BaseFeed):
-    """A feed with every window copied out (PGT-I Algorithm 1), standardised as it is copied, so that no second copy exists."""
+    """Feed of a rank that copies every window out (PGT-I Algorithm 1), standardised as it is copied, so that no second copy exists."""
 
     def materialise(self) -> None:
         super().materialise()
@@ -102,7 +114,7 @@ class MaterialisedFeed(BaseFeed):
 
 
 class IndexedFeed(BaseFeed):
-    """A feed of one array in host memory; windows are read by their start index (PGT-I §4.1)."""
+    """Feed of a rank that has the signal once in host memory; windows are read by their start index (PGT-I §4.1)."""
 
     def materialise(self) -> None:
         super().materialise()
@@ -115,7 +127,7 @@ class IndexedFeed(BaseFeed):
 
 
 class DeviceFeed(BaseFeed):
-    """A feed of one array on the device, transferred once (PGT-I §4.1)."""
+    """Feed of a rank that has the signal once on its device, transferred once; windows are read there (PGT-I §4.1)."""
 
     def transfer(self) -> None:
         dtype = torch.float64 if self.signal.values.dtype == np.float64 else torch.float32
@@ -138,7 +150,9 @@ class DeviceFeed(BaseFeed):
 
 
 class MappedFeed(BaseFeed):
-    """A feed of a memory-mapped signal: a rank reads its part, one contiguous block a batch, standardised as it is read (PGT-I §5.4)."""
+    """Feed of a memory-mapped signal: a rank reads its part, one contiguous block of steps a batch, standardised as it is read (PGT-I
+    §5.4).
+    """
 
     def read(self, starts: Int64) -> Tensor:
         if (np.diff(starts) != 1).any():

@@ -18,7 +18,7 @@ STAGE = "training"
 
 
 class SignalPlans(Plans):
-    """Plans with one schedule. At the end the job's folder has TEST, the scores of the test windows.
+    """Plans of a training on a signal: one schedule for all epochs. At the end the job's folder has TEST, the scores of the test windows.
 
     An epoch's order of windows depends only on the seed and its number: a run that was cut off ends at the weights of one that was not.
     """
@@ -43,7 +43,7 @@ class SignalPlans(Plans):
         return self._plan
 
     def end(self) -> None:
-        """Predict the test windows, and write their scores."""
+        """Predict the test windows on all ranks, and write their scores."""
         deal = SignalFeeding.of(self._schedule).test(self._program.feed.windows, self._job.items[0].hyper, self._context.ranks)
         tested = self._program.evaluate(deal)
         if self._context.rank == 0:

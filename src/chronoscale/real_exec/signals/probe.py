@@ -17,7 +17,10 @@ STEPS = 4  # optimiser steps, and as many validation batches, a size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalProbe:
-    """A schedule to be timed, its hyper-parameters, and its preparation; probes of one `feed` share that."""
+    """Short schedule on a signal that ranks execute to time its operations for a cost model, with its hyper-parameters and its preparation.
+
+    feed: the strategy that feeds the batches; probes of one `feed` share the preparation.
+    """
 
     label: str
     feed: str
@@ -27,7 +30,11 @@ class SignalProbe:
 
 
 def signal_probes(workload: Workload, strategies: Sequence[SignalStrategy], ranks: int) -> Iterator[SignalProbe]:
-    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once."""
+    """Yield short schedules on a signal that time, for a cost model, every way to feed batches that `strategies` have, on all ranks at
+    once.
+
+    Each has batches of another size, up to the workload's.
+    """
     planners: dict[SignalFeeding, SignalStrategy] = {}
     for planner in strategies:
         planners.setdefault(planner.feeding, planner)

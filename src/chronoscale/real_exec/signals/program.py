@@ -56,7 +56,9 @@ class _BatchBlocks(GraphBlocks):
 
 
 class PreparationProgram(Program):
-    """Program of schedules of kind "preparation"; afterwards the feed can be read."""
+    """A rank's program of schedules of kind "preparation": it measures, standardises or copies a signal; afterwards the feed can be
+    read.
+    """
 
     def __init__(self, schedule: Schedule, feed: Feed, context: Context) -> None:
         self.tasks, self.feed = tasks_of(schedule, context.rank), feed
@@ -92,10 +94,11 @@ class PreparationProgram(Program):
 
 
 class SignalProgram(Program):
-    """Program of one rank's rows of an epoch on signals. A pass is an epoch: it draws a new order of the windows.
+    """A rank's program of an epoch on a signal: reads windows, predicts, trains. A pass is an epoch: it draws a new order of the windows.
 
     exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
-    counts. as-published: every rank's mean counts alike (DDP's average). Errors are in the units of the data, missing readings left out.
+    counts. as-published: every rank's mean has the same weight (DDP's average). Errors are in the units of the data, missing readings left
+    out.
     """
 
     def __init__(
@@ -135,15 +138,15 @@ class SignalProgram(Program):
 
     @property
     def graph_blocks(self) -> GraphBlocks:
-        """Return batches, each from its readings to its gradients."""
+        """Return the rows of each batch of windows, from its readings to its gradients, as what a CUDA graph may hold."""
         return self._blocks
 
     def size(self, unit: int) -> int:
-        """Return how many windows of this rank a batch of the current epoch has."""
+        """Return how many windows of this rank a batch of the current epoch has. unit: the batch's number in the schedule."""
         return len(self._starts[unit])
 
     def begin(self) -> None:
-        """Begin the next epoch, whose number (`epoch`) decides the order of the windows."""
+        """Begin the next epoch on this rank, whose number (`epoch`) decides the order of the windows."""
         self._starts: dict[int, Int64] = {}
         first = 0
         for deal in self.deals:
@@ -165,12 +168,15 @@ class SignalProgram(Program):
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether no reading of the iteration's batch is infinite (NaN is a missing one); the batch is read again."""
+        """Return whether no reading of this rank's batch in the iteration is infinite (NaN is a missing one); the batch is read again."""
         starts = self._starts[iteration]
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
     def evaluate(self, deal: WindowAssignment) -> MaskedErrors:
-        """Return errors over a deal's windows, on whichever ranks, without training. Called on every rank."""
+        """Return the model's errors over windows of the signal without training, summed over ranks. Called on every rank.
+
+        deal: which windows each rank predicts.
+        """
         errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
         with torch.no_grad():
             for starts in deal.starts(self.rank, 0):

@@ -24,7 +24,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 def signal_of(item: Item) -> Signal:
-    """Return the item's stored signal, memory-mapped. Raises UserError for another kind of dataset."""
+    """Load the signal that an item trains on, memory-mapped, on this rank. Raises UserError for another kind of dataset."""
     signal = store.load(item.dataset)
     if not isinstance(signal, Signal):
         raise UserError(f"{item.dataset}: expected a signal")
@@ -32,9 +32,10 @@ def signal_of(item: Item) -> Signal:
 
 
 def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
-    """Return the feed that items with this `prepare` share; their preparation fills it. What it starts ends with the context.
+    """Return the source of this rank's batches, which items with the same preparation share and the preparation fills.
 
-    schedule: an epoch or its preparation. Raises UserError for an item without a preparation, and for a dataset that is no signal.
+    schedule: an epoch or its preparation; it says how batches are fed. What the source starts ends with the context. Raises UserError for
+    an item without a preparation, and for a dataset that is no signal.
     """
     if not item.prepare:
         raise UserError(f"schedule '{schedule.name}' trains on windows, and its item names no preparation")
@@ -56,8 +57,10 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
 
 
 def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
-    """Return the untrained model on this rank, its parameters from the job's seed. Raises UserError for an unknown model or impossible
-    sizes."""
+    """Return the untrained forecasting model of an item on this rank, with its optimiser; parameters come from the job's seed.
+
+    Raises UserError for an unknown model or impossible sizes.
+    """
     signal, hyper = signal_of(item), item.hyper
     sizes = (signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
     shape = forecaster_shape(choice, *sizes, hyper.variant, signal.calendar)
@@ -67,7 +70,7 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
 
 
 def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> SignalProgram:
-    """Return the program of a schedule of kind "windows", whose preparation is done."""
+    """Return this rank's program for an epoch on a signal, a schedule of kind "windows", whose preparation is done."""
     feed, feeding = feed_of(item, schedule, context), SignalFeeding.of(schedule)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
     return SignalProgram(schedule, feed, learner, deals, item.hyper, context)

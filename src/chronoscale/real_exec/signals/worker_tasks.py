@@ -14,17 +14,23 @@ from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise_windows(folder: str, windows: Windows, scale: Scaler, begin: int, end: int) -> NDArray[np.floating]:
-    """Copy windows begin .. end - 1 out of the stored signal, standardise."""
+    """Copy some windows of the signal stored in `folder` and standardise them, in a Dask worker; float [windows, window + horizon, N, C].
+
+    begin, end: the windows are begin .. end - 1.
+    """
     return materialise(_signal(folder), windows, scale, begin, end)
 
 
 def signal_moments(folder: str, windows: Windows, period: Period, begin: int, end: int) -> Moments:
-    """Return the moments of steps begin .. end - 1 of the stored signal."""
+    """Return the moments (for mean and variance) of some steps of the signal stored in `folder`; runs in a Dask worker.
+
+    period: over which steps the standardisation is measured. begin, end: the steps are begin .. end - 1.
+    """
     return measure_moments(_signal(folder), windows, period, begin, end)
 
 
 def take_windows(part: NDArray[np.floating], at: Int64) -> NDArray[np.floating]:
-    """Return the windows at these places of a part."""
+    """Return some of the windows that a Dask worker holds, for a batch. part: windows [n, …]; at: their places in it, int64 [b]."""
     return part[at]
 
 

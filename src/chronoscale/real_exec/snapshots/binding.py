@@ -79,7 +79,7 @@ def _learner(choice: ModelChoice, context: Context, material: SnapshotMaterial) 
 
 
 def _kind(bind: BindTrainer, plans: MakePlans | None = None, make_splits: MakeScoredSplits = group_splits) -> Kind:
-    """Return a kind whose schedules `bind` executes and whose model `judging` scores; trained by one schedule, or as `plans` say."""
+    """Return a kind whose schedules `bind` executes; `make_splits` scores its model; one schedule trains it, or what `plans` say."""
 
     def tested(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Program:
         trainer = bind(item, schedule, choice, context)

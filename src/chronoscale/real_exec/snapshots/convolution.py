@@ -21,27 +21,27 @@ from chronoscale.real_exec.snapshots.model import EvolvingBlock, GatBlock, GcnBl
 
 
 class Convolution(Protocol):
-    """The rows of one kind of model, on a rank's device state."""
+    """What one rank computes in the rows of snapshot groups, for one kind of model (GCN, GAT, EvolveGCN), on its device state."""
 
     def aggregate(self, device_state: DeviceState, task: Task) -> None:
-        """Aggregate over all rows of a snapshot."""
+        """Aggregate neighbours for all nodes of a row's snapshot, in full (AGGREGATE)."""
         ...
 
     def increment(self, device_state: DeviceState, task: Task) -> None:
-        """Aggregate again only the rows that a snapshot's change touches."""
+        """Aggregate again only the nodes that a snapshot's change from the one before touches (INCREMENT, REAL §4.1)."""
         ...
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
-        """Apply the layer's weights."""
+        """Apply the layer's weights to a row's snapshot (TRANSFORM)."""
         ...
 
     def temporal(self, device_state: DeviceState, task: Task) -> None:
-        """Take one step of the recurrence."""
+        """Take one step of the model's recurrence, to a row's snapshot (TEMPORAL)."""
         ...
 
 
 def convolution_of(device_state: DeviceState) -> Convolution:
-    """Return the convolution of the model that a device state is of."""
+    """Return what computes the rows of snapshot groups on this rank for the device state's model: GCN, GAT or EvolveGCN."""
     shape = device_state.model.shape
     return EvolvingConvolution() if shape.evolves_weights else GatConvolution() if shape.transforms_first else GcnConvolution()
 
@@ -80,10 +80,12 @@ def _first(device_state: DeviceState, task: Task) -> None:
 
 
 class GcnConvolution:
-    """GCN with fixed weights: increments touch some rows, and only those are transformed again (REAL §4.1.2, case 2)."""
+    """Rows of snapshot groups for GCNs with fixed weights: changes touch some nodes, and only those are transformed again (REAL §4.1.2,
+    case 2).
+    """
 
     def aggregate(self, device_state: DeviceState, task: Task) -> None:
-        """Compute normalised sums of all rows."""
+        """Compute normalised neighbour sums of all nodes of a row's snapshot."""
         if task.layer:
             snapshot = device_state.at(task)
             device_state.pending = _sum(snapshot, device_state.below(task)) * _scale(snapshot)
@@ -92,13 +94,15 @@ class GcnConvolution:
         device_state.read_inputs(task)
 
     def increment(self, device_state: DeviceState, task: Task) -> None:
-        """Compute normalised sums of the touched rows."""
+        """Compute normalised neighbour sums of the nodes that a snapshot's change touches, from the snapshot before."""
         snapshot = device_state.at(task)
         with torch.no_grad():
             _, snapshot.aggregated = _increment(device_state, task)
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
-        """Compute representations [N, H] of the touched rows; the others are those of the snapshot before."""
+        """Compute a snapshot's representations [N, H]; where it was incremented, those of touched nodes, and the others are the snapshot
+        before's.
+        """
         block = device_state.model.block(task.layer)
         assert isinstance(block, GcnBlock)
         if task.layer:
@@ -116,7 +120,7 @@ class GcnConvolution:
         snapshot.output, snapshot.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, device_state: DeviceState, task: Task) -> None:
-        """Take one step of the recurrence on all nodes."""
+        """Take one step of the recurrence on all nodes, to a row's snapshot."""
         block = device_state.model.block(task.layer)
         assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = device_state.pending if task.layer else device_state.at(task).leaf
@@ -127,10 +131,12 @@ class GcnConvolution:
 
 
 class GatConvolution(GcnConvolution):
-    """GAT: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours incremented (eq. 5-8)."""
+    """Rows of snapshot groups for GATs: features are transformed once a group (REAL §4.1.2, case 1), sums of weighted neighbours
+    incremented (eq. 5-8).
+    """
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
-        """Transform features, and compute their scores."""
+        """Transform the features that a GAT layer reads, and compute each node's attention scores."""
         block = device_state.model.block(task.layer)
         assert isinstance(block, GatBlock)
         z = block.transform(device_state.below(task) if task.layer else device_state.inputs(task))
@@ -142,7 +148,7 @@ class GatConvolution(GcnConvolution):
         device_state.read_inputs(task)
 
     def aggregate(self, device_state: DeviceState, task: Task) -> None:
-        """Compute attention over all rows."""
+        """Compute attention over neighbours for all nodes of a row's snapshot."""
         block, snapshot = device_state.model.block(task.layer), device_state.at(task)
         assert isinstance(block, GatBlock) and snapshot.graph is not None
         scored = device_state.pending if task.layer else device_state.projected
@@ -159,7 +165,9 @@ class GatConvolution(GcnConvolution):
         snapshot.leaf = output.detach().requires_grad_()
 
     def increment(self, device_state: DeviceState, task: Task) -> None:
-        """Compute attention over the rows that a change touches; the others are those of the snapshot before."""
+        """Compute attention over neighbours for the nodes that a snapshot's change touches; the others' results are those of the snapshot
+        before.
+        """
         block = device_state.model.block(task.layer)
         snapshot = device_state.at(task)
         before = device_state.at(task, back=1)
@@ -175,11 +183,13 @@ class GatConvolution(GcnConvolution):
 
 
 class EvolvingConvolution:
-    """EvolveGCN: sums of the first layer are shared and incremented; weights differ from step to step, so that every group transforms for
-    itself."""
+    """Rows of snapshot groups for EvolveGCN: neighbour sums of the first layer are shared between groups and incremented.
+
+    Weights differ from step to step, so that every group transforms for itself.
+    """
 
     def aggregate(self, device_state: DeviceState, task: Task) -> None:
-        """Compute normalised sums of all rows."""
+        """Compute normalised neighbour sums of all nodes of a row's snapshot."""
         if task.layer:
             snapshot = device_state.at(task)
             device_state.pending = _sum(snapshot, device_state.below(task)) * _scale(snapshot)
@@ -187,14 +197,14 @@ class EvolvingConvolution:
             _first(device_state, task)
 
     def increment(self, device_state: DeviceState, task: Task) -> None:
-        """Compute normalised sums of the touched rows; the others are those of the snapshot before."""
+        """Compute normalised neighbour sums of the nodes that a snapshot's change touches; the others' are those of the snapshot before."""
         snapshot, before = device_state.at(task), device_state.at(task, back=1).aggregated
         assert before is not None
         with torch.no_grad():
             snapshot.aggregated = before.index_copy(0, *_increment(device_state, task))
 
     def temporal(self, device_state: DeviceState, task: Task) -> None:
-        """Evolve the weights to this snapshot's."""
+        """Evolve a layer's weights to those of a row's snapshot."""
         block = device_state.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
         x = None
@@ -203,7 +213,7 @@ class EvolvingConvolution:
         device_state.state[task.unit, task.layer] = block.evolve(None if task.step == 0 else device_state.state[task.unit, task.layer], x)
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
-        """Compute outputs [N, H] with this snapshot's weights."""
+        """Compute a snapshot's outputs [N, H] with the weights evolved for it."""
         block = device_state.model.block(task.layer)
         assert isinstance(block, EvolvingBlock)
         aggregated = device_state.pending if task.layer else device_state.at(task).aggregated

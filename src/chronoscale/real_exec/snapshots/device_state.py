@@ -23,7 +23,7 @@ ScoredFeatures = tuple[Tensor, Tensor, Tensor]  # transformed features and their
 
 @dataclass(slots=True)
 class DeviceSnapshot:
-    """A snapshot's tensors on the device."""
+    """Tensors of one snapshot on one rank's device, while groups that use it train."""
 
     form: Full | Change
     graph: CSR | None = None  # the adjacency, where it is tracked
@@ -36,7 +36,10 @@ class DeviceSnapshot:
 
 @dataclass(slots=True)
 class ResidencyPlan:
-    """The snapshots that one rank's rows transfer, share and free, which no single row says. A key is (unit, step)."""
+    """Plan of which snapshots one rank's device transfers, shares between groups and frees, which no single row says.
+
+    A key is (unit, step): group and place in it.
+    """
 
     owned: set[SnapshotKey] = field(default_factory=set)  # transferred
     incremented: set[SnapshotKey] = field(default_factory=set)
@@ -50,7 +53,7 @@ class ResidencyPlan:
 
     @classmethod
     def of(cls, tasks: list[Task], schedule: Schedule, hyper: Hyper) -> ResidencyPlan:
-        """Derive the plan from one rank's rows."""
+        """Derive from one rank's rows which snapshots its device transfers, shares between groups and frees."""
         plan = cls()
         plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
         plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
@@ -77,7 +80,7 @@ class ResidencyPlan:
 
 
 def groups_of(schedule: Schedule) -> dict[int, int]:
-    """Return how many groups each iteration has, over all ranks: the loss is their mean."""
+    """Return, for each iteration of a schedule, how many snapshot groups it trains over all ranks, as its loss is their mean."""
     rows = schedule.tasks(Op.BACKWARD)
     pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
     iterations, counts = np.unique(pairs[0], return_counts=True)
@@ -85,20 +88,20 @@ def groups_of(schedule: Schedule) -> dict[int, int]:
 
 
 def acquire_graph(graph: CSR) -> CSR:
-    """Return an adjacency that another lane made, marked as read by this one (`transfers.record_use`)."""
+    """Return an adjacency that another lane of this rank made, marked as read by this lane's CUDA stream (`transfers.record_use`)."""
     record_use(graph.indptr, graph.indices, graph.values)
     return graph
 
 
 def acquire_edge_map(edges: EdgeMap) -> EdgeMap:
-    """Return changed edges that another lane made, marked as read by this one (`transfers.record_use`)."""
+    """Return changed edges that another lane of this rank made, marked as read by this lane's CUDA stream (`transfers.record_use`)."""
     record_use(edges.rows, edges.indptr, edges.indices, edges.sign)
     return edges
 
 
 @dataclass(slots=True)
 class DeviceState:
-    """Tensors of one rank between rows.
+    """Tensors that one rank's device holds between rows, while it trains whole snapshot groups.
 
     Rows of a group follow one another, so that one `pending` serves all; tensors that outlive a row are stored by the snapshot's key,
     (unit, step).
@@ -117,16 +120,18 @@ class DeviceState:
     hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
 
     def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
-        """Return the snapshot of a row, or the one `back` steps before it."""
+        """Return the tensors of a row's snapshot on this rank's device, or those of the snapshot `back` steps before it."""
         return self.snapshots[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
-        """Return the input features that a row reads: its snapshot's own, or those that the first group of the snapshot began with."""
+        """Return the input features that a row reads, on this rank's device: its snapshot's own, or those that the first group of the
+        snapshot began with.
+        """
         key = (task.unit, task.step)
         return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
-        """Return the output of the layer below for this row's snapshot.
+        """Return the output of the layer below for a row's snapshot, [N, H], on this rank's device.
 
         Without a recurrence, the first layer's output may have been made in another group that shares the snapshot.
         """
@@ -142,12 +147,14 @@ class DeviceState:
             self.hidden[task.unit, task.layer, task.step] = self.pending
 
     def read_inputs(self, task: Task) -> None:
-        """Drop a snapshot's input features after the row that reads them last, where the next snapshot brings its own."""
+        """Drop a snapshot's input features from this rank's device after the row that reads them last, where the next snapshot brings its
+        own.
+        """
         following = (task.unit, task.step + 1)
         if following in self.plan.features or task.step + 1 == self.group_size:
             self.features.pop((task.unit, task.step), None)
 
     def forget(self, unit: int) -> None:
-        """Drop the recurrent states of a group that has ended."""
+        """Drop the recurrent states of a snapshot group that has ended from this rank's device."""
         self.state = {key: value for key, value in self.state.items() if key[0] != unit}
         self.hidden = {key: value for key, value in self.hidden.items() if key[0] != unit}

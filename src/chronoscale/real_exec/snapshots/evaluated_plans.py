@@ -21,9 +21,9 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class EvaluatedPlans(Plans):
-    """Plans of a model that is scored on held-out snapshots.
+    """Plans of a training on snapshots whose model is scored on held-out ones.
 
-    A subclass has a `learner`, and chooses the schedules and the programs (`scored`) that execute them. In the folder of the training:
+    A subclass has a `learner`, and chooses the schedules and the programs (`with_scores`) that execute them. In the folder of the training:
     BEST, where there are validation snapshots, and at the end TEST, where there are test snapshots.
     """
 
@@ -35,11 +35,16 @@ class EvaluatedPlans(Plans):
         self._strategy = strategy
 
     def with_scores(self, trainer: Trainer) -> Program:
-        """Return a program that is the trainer, its passes ending with validation scores."""
+        """Return a program that executes this rank's rows as `trainer`, and validates at the end of each pass, where there are validation
+        snapshots.
+        """
         return ScoredProgram(trainer, self._splits, validates=True) if self._splits.validation else trainer
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Save the last epoch's model where it is the best; return False: training does not end early."""
+        """Save the last epoch's model where it is the best on validation snapshots; return False: training does not end early.
+
+        scores: of all epochs so far, by key.
+        """
         best = self.best(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
             save_best(self._folder, best, self.learner.model, {})
@@ -49,7 +54,7 @@ class EvaluatedPlans(Plans):
         return best_epoch(scores) if self._splits.validation else None
 
     def end(self) -> None:
-        """Score the test snapshots with the best epoch's model, and write the scores."""
+        """Score the test snapshots with the best epoch's model on all ranks, and write the scores."""
         if not self._splits.test:
             return
         self._context.collective.barrier()
@@ -65,7 +70,7 @@ BindTrainer = Callable[[Item, Schedule, ModelChoice, Context], Trainer]
 
 
 class FixedPlans(EvaluatedPlans):
-    """Plans with one schedule for every epoch, of any kind."""
+    """Plans of a training on snapshots with one schedule for every epoch, of any kind."""
 
     def __init__(self, bind: BindTrainer, make_splits: MakeScoredSplits, job: Job, schedule: Schedule, context: Context) -> None:
         """Bind the job's schedule. Raises UserError when it is for another number of ranks, and as `bind` does."""

@@ -17,16 +17,18 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Evaluation(Protocol):
-    """A way to predict held-out snapshots, like that of the schedules which the model is trained by."""
+    """A way for ranks to predict held-out snapshots, like that of the schedules which the model is trained by."""
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
-        """Return scores by key of predicting the snapshots `part`, without training. Called on every rank."""
+        """Return a model's scores, by key, of predicting the held-out snapshots `part`, without training; the same on all ranks, each of
+        which calls it.
+        """
         ...
 
 
 @contextmanager
 def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
-    """Put a model in evaluation mode without gradients; afterwards it is as before."""
+    """Return a context manager in which a model on snapshots is in evaluation mode, without gradients; afterwards it is as before."""
     training = model.training
     model.eval()
     try:
@@ -37,9 +39,9 @@ def evaluation_mode(model: SnapshotModel) -> Iterator[None]:
 
 
 class GroupEvaluation(Evaluation):
-    """Prediction of each snapshot from the group that ends `horizon` before it, from the zero state, on whole graphs.
+    """Evaluation that predicts each held-out snapshot from the group that ends `horizon` before it, from the zero state, on whole graphs.
 
-    Where every snapshot of a group has a prediction, the last one's counts. Snapshots are assigned to ranks in turn.
+    Where every snapshot of a group has a prediction, the last one is scored. Snapshots are assigned to ranks in turn.
     """
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
@@ -65,7 +67,9 @@ class GroupEvaluation(Evaluation):
 
 
 class RunningEvaluation(Evaluation):
-    """Prediction with a state that runs on from the first snapshot, on whole graphs: on rank 0, while the others wait."""
+    """Evaluation that predicts held-out snapshots with a state that runs on from the first snapshot, on whole graphs: on rank 0, while the
+    others wait.
+    """
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self._whole = WholeGraphs(material, hyper, context)

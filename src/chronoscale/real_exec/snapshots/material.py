@@ -28,7 +28,9 @@ from chronoscale.strategies.workload import ModelChoice
 
 
 class SnapshotForm(NamedTuple):
-    """Requested form of a snapshot: in full, or as its change together with the snapshot that the change applies to."""
+    """Request for a snapshot as a schedule transfers it: in full, or as its change from the snapshot before, which is then on the
+    device.
+    """
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums
@@ -37,7 +39,7 @@ class SnapshotForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A whole snapshot: adjacency, and row scale float32 [N] (None for attention, which has no weights either)."""
+    """A whole snapshot as a rank transfers it: adjacency, and row scale float32 [N] (None for attention, which has no weights either)."""
 
     graph: CSR
     scale: Tensor | None
@@ -47,7 +49,7 @@ class Full:
         return self.graph.nbytes + (0 if self.scale is None else self.scale.nbytes)
 
     def to(self, device: torch.device, shares: bool = True) -> Full:
-        """Copy to `device`, asynchronously where the host memory is pinned.
+        """Copy a whole snapshot to a rank's device, asynchronously where the host memory is pinned.
 
         shares: on a CPU, one transpose serves all copies. On a GPU every copy sorts its own, which would otherwise have to be sent, or
         stored there for every snapshot.
@@ -59,7 +61,10 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference map: the delta of unnormalised sums with the new row scale float32 [N], the changed edges, or both."""
+    """A snapshot's change from the one before, as a rank transfers it (REAL's difference map).
+
+    delta and scale: changes of unnormalised neighbour sums, with the new row scale float32 [N]; edges: the changed edges; or both.
+    """
 
     delta: Delta | None = None
     scale: Tensor | None = None
@@ -70,7 +75,7 @@ class Change:
         return sum(part.nbytes for part in (self.delta, self.scale, self.edges) if part is not None)
 
     def to(self, device: torch.device) -> Change:
-        """Copy to `device`, asynchronously where the host memory is pinned."""
+        """Copy a snapshot's change to a rank's device, asynchronously where the host memory is pinned."""
         delta = None if self.delta is None else self.delta.check().to(device, non_blocking=True, copy=True)
         edges = None if self.edges is None else self.edges.check().to(device, non_blocking=True, copy=True)
         return Change(delta, _copy(self.scale, device), edges)
@@ -81,7 +86,8 @@ def _copy(source: Tensor | None, device: torch.device) -> Tensor | None:
 
 
 class SnapshotMaterial:
-    """Forms of the snapshots that a schedule needs, and what a task (`strategies.snapshots.tasks`) reads and predicts of them, on the host.
+    """Snapshots prepared in a rank's host memory as schedules transfer them, and what a task (`strategies.snapshots.tasks`) reads and
+    predicts of them.
 
     Where the task makes no features, a dataset without any of its own gets seeded Gaussian ones of the model's width. weighted: False for
     attention, which reads no weights. Raises UserError for features of another width, and for classes that are not there.
@@ -126,7 +132,12 @@ class SnapshotMaterial:
         return tensor.pin_memory() if self.pins else tensor
 
     def prepare(self, forms: Iterable[SnapshotForm], targets: Iterable[int] = ()) -> None:
-        """Build the given forms and targets ahead of training. Raises UserError for a snapshot that does not exist."""
+        """Build the requested snapshots or changes in host memory ahead of training, and the values to predict.
+
+        targets: numbers of snapshots that are predicted.
+
+        Raises UserError for a snapshot that does not exist.
+        """
         forms, targets = sorted(set(forms)), sorted(set(targets))
         last = len(self.snapshots) - 1
         if wrong := [t for t in (*(w.snapshot for w in forms), *targets) if not 0 <= t <= last]:
@@ -144,18 +155,18 @@ class SnapshotMaterial:
                 self._target[t] = self._host(self.objective.target(t))
 
     def read(self, snapshots: Iterable[int]) -> None:
-        """Build the features of these snapshots ahead of training, where every snapshot has its own."""
+        """Build the input features of these snapshots in host memory ahead of training, where every snapshot has its own."""
         for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
             self._features[t] = self._host(self.task.features(self.snapshots[t]))
 
     def csr(self, snapshot: int) -> WeightedCSR:
-        """Return a whole snapshot's adjacency, built on first use."""
+        """Return a whole snapshot's adjacency in host memory, built on first use."""
         if snapshot not in self._csr:
             self._csr[snapshot] = self.snapshots[snapshot].csr(self.variant)
         return self._csr[snapshot]
 
     def form(self, form: SnapshotForm) -> Full | Change:
-        """Return a prepared form, on the host."""
+        """Return a prepared snapshot, whole or as its change, in host memory."""
         t = form.snapshot
         if not (form.incremented or form.rebuilt):
             return self._full[t]
@@ -163,16 +174,18 @@ class SnapshotMaterial:
         return replace(change, edges=self._edges[t]) if form.rebuilt else change
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
-        """Return all that is prepared, by kind and snapshot: what `material_files` carries to other processes."""
+        """Return all that is prepared, by kind and snapshot: what `material_files` carries to the ranks' processes."""
         return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
 
     def target(self, snapshot: int) -> Tensor:
-        """Return the prepared prediction targets of a snapshot, a row a node."""
+        """Return the prepared values to predict of a snapshot, a row a node, in host memory."""
         return self._target[snapshot]
 
     def features(self, snapshot: int) -> Tensor:
-        """Return the input features of a snapshot's nodes, float32 [N, F]: the same tensor for all snapshots, or its own, which was
-        prepared."""
+        """Return the input features of a snapshot's nodes, float32 [N, F], in host memory.
+
+        They are the same tensor for all snapshots, or the snapshot's own, which was prepared.
+        """
         return self._features[snapshot] if self._given is None else self._given
 
     def _whole(self, snapshot: Snapshot) -> Full:
@@ -191,7 +204,7 @@ class SnapshotMaterial:
 
 
 def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """Return an item's snapshots, nothing prepared yet; memory is pinned where they go to a GPU."""
+    """Load an item's snapshots on a rank for training, with nothing prepared yet; memory will be pinned where they go to a GPU."""
     snapshots = store.load(item.dataset)
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
@@ -202,6 +215,6 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMa
 
 
 def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """Return an item's snapshots, one object for all items of a job that read the same."""
+    """Return an item's snapshots on a rank for training, one object for all items of a job that read the same."""
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
     return context.share(key, lambda: material_of(item, choice, context))

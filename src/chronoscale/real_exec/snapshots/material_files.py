@@ -26,9 +26,11 @@ ALIGNED = 64
 
 
 def write_material(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
-    """Write the content of `stores` beyond `without` to the new folder, completely or not at all: tensors in one file, structure in JSON.
+    """Write prepared snapshots to a new folder, from which ranks take them up while they train (REAL §3.3): all of `stores` but those in
+    `without`.
 
-    A form is a dataclass of tensors, numbers, None and further dataclasses.
+    stores: kind -> snapshot -> a dataclass of tensors, numbers, None and further dataclasses (`SnapshotMaterial.stores`). The folder is
+    there completely or not at all: tensors in one file, structure in JSON.
     """
     with atomic_folder(folder) as draft:
         with (draft / "data.bin").open("wb") as file:
@@ -52,9 +54,9 @@ def _write(form: object, file: BinaryIO) -> object:
 
 
 def map_material(folder: Path, stores: Stores, pin: bool) -> None:
-    """Add what a folder holds and `stores` lack; tensors are mapped copy-on-write, or pinned copies.
+    """Add prepared snapshots from a folder that `write_material` wrote to those of this rank, `stores`; which it has, it keeps.
 
-    Raises UserError when the files are missing or broken.
+    Tensors are mapped copy-on-write, or, if `pin`, pinned copies. Raises UserError when the files are missing or broken.
     """
     with reading(folder, "shipment"):
         index = json.loads((folder / INDEX).read_text())

@@ -35,7 +35,10 @@ State = tuple[Tensor, Tensor]
 
 
 class Recurrence(nn.Module):
-    """LSTM or GRU cells on rows, `depth` of them in a stack: the hidden state of one is the input of the next. Rows are independent."""
+    """LSTM or GRU cells of a model on snapshots, `depth` of them in a stack: the hidden state of one is the input of the next.
+
+    Rows (nodes) are independent.
+    """
 
     def __init__(self, width: int, cell: str, depth: int = 1) -> None:
         super().__init__()
@@ -44,30 +47,30 @@ class Recurrence(nn.Module):
         self.above = nn.ModuleList(kind(width, width) for _ in range(depth - 1))
         self.width = width
 
-    def forward(self, z: Tensor, state: State | None) -> State:
-        """Take one step: z [R, W] and (h, c) [R, depth W] each, the cells' states side by side, to the next (h, c).
+    def forward(self, x: Tensor, state: State | None) -> State:
+        """Take one step of the recurrence, to the next snapshot: map its inputs x [R, W] and the state (h, c) to the next (h, c).
 
-        None is h_0 = 0 (REAL eq. 2). A GRU's c is its h.
+        h and c are [R, depth W], the cells' states side by side. None is h_0 = 0 (REAL eq. 2). A GRU's c is its h.
         """
         if not self.above:
-            return _step_cell(self.cell, z, state)
+            return _step_cell(self.cell, x, state)
         before = repeat(None) if state is None else zip(*(part.split(self.width, 1) for part in state), strict=True)
         after: list[State] = []
         for cell, last in zip((self.cell, *self.above), before, strict=False):
-            after.append(_step_cell(cell, after[-1][0] if after else z, last))
+            after.append(_step_cell(cell, after[-1][0] if after else x, last))
         h = torch.cat([pair[0] for pair in after], 1)
         return h, torch.cat([pair[1] for pair in after], 1) if isinstance(self.cell, nn.LSTMCell) else h
 
     def output(self, state: State) -> Tensor:
-        """Return the output of a state: the last cell's h, [R, W]."""
+        """Return what the layer above reads of a recurrent state: the last cell's h, [R, W]."""
         return state[0][:, -self.width :] if self.above else state[0]
 
 
-def _step_cell(cell: nn.Module, z: Tensor, state: State | None) -> State:
+def _step_cell(cell: nn.Module, x: Tensor, state: State | None) -> State:
     if isinstance(cell, nn.LSTMCell):
-        return lstm(z, state, CellWeights.of(cell))
+        return lstm(x, state, CellWeights.of(cell))
     assert isinstance(cell, nn.GRUCell)
-    h = gru(z, None if state is None else state[0], CellWeights.of(cell))
+    h = gru(x, None if state is None else state[0], CellWeights.of(cell))
     return h, h
 
 
@@ -77,7 +80,7 @@ def _recurrence(shape: ModelShape, layer: int) -> Recurrence | None:
 
 
 class GcnBlock(nn.Module):
-    """Graph convolution, then a recurrence on node representations (WD-GCN, T-GCN).
+    """Layer of a model on snapshots: graph convolution, then a recurrence on node representations (WD-GCN, T-GCN, MPNN-LSTM).
 
     MPNN-LSTM has a recurrence only on the last layer's representations, of two cells, and predicts from the second one's hidden state. Its
     paper joins representations of several windows before the readout; they are left out, as in FlareDTDG's code (whose last ReLU stands
@@ -90,12 +93,12 @@ class GcnBlock(nn.Module):
         self.step = _recurrence(shape, layer)
 
     def transform(self, aggregated: Tensor) -> Tensor:
-        """Map normalised aggregates [R, D] to node representations [R, H]; rows are independent."""
+        """Map a snapshot's normalised neighbour sums [R, D] to node representations [R, H]; rows are independent."""
         return linear_relu(aggregated, self.dense.weight, self.dense.bias)
 
 
 class GatBlock(nn.Module):
-    """Graph attention with one head, then a recurrence on node representations (GAT-LSTM)."""
+    """Layer of a model on snapshots: graph attention with one head, then a recurrence on node representations (GAT-LSTM)."""
 
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
@@ -107,21 +110,23 @@ class GatBlock(nn.Module):
         self.step = _recurrence(shape, layer)
 
     def transform(self, x: Tensor) -> Tensor:
-        """Map features [R, D] to [R, H], before aggregation."""
+        """Map a snapshot's node features [R, D] to [R, H], before attention aggregates them."""
         return cast(Tensor, self.dense(x))
 
-    def scores(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a node's part in the score of an edge as its source and as its destination, [R] each: e_ij = leaky_relu(left_i +
-        right_j)."""
-        return z @ self.left, z @ self.right
+    def scores(self, transformed: Tensor) -> tuple[Tensor, Tensor]:
+        """Return each node's parts of attention scores, [R] each: as the source of an edge, and as its destination.
+
+        transformed: [R, H], as of `transform`. An edge's score is e_ij = leaky_relu(left_i + right_j).
+        """
+        return transformed @ self.left, transformed @ self.right
 
     def finish(self, attended: Tensor) -> Tensor:
-        """Map attention-weighted sums [R, H] to representations [R, H]."""
+        """Map attention-weighted neighbour sums [R, H] to node representations [R, H]."""
         return nn.functional.elu(attended + self.bias)
 
 
 class EvolvingBlock(nn.Module):
-    """Graph convolution whose weights a recurrence evolves from snapshot to snapshot (EvolveGCN).
+    """Layer of a model on snapshots: graph convolution whose weights a recurrence evolves from snapshot to snapshot (EvolveGCN).
 
     -O: W_t = LSTM(W_{t-1}), column by column. -H: W_t = GRU(summary of x_t, W_{t-1}), the summary being the H highest-scored rows.
     """
@@ -135,21 +140,29 @@ class EvolvingBlock(nn.Module):
         self.scorer = nn.Parameter(torch.randn(width) / width**0.5) if shape.summarises else None
 
     def candidates(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the H highest-scored of rows x [R, D] (all, when there are fewer), in descending order: rows [K, D] and scores [K]."""
+        """Return the H highest-scored nodes of a snapshot for EvolveGCN-H's summary (all, when there are fewer), in descending order.
+
+        x: rows [R, D]. Returns rows [K, D] and scores [K].
+        """
         assert self.scorer is not None
         scores = x @ self.scorer / self.scorer.norm()
         top = torch.topk(scores, min(len(self.initial), len(x)))
         return x[top.indices], top.values
 
     def summary(self, rows: Tensor, scores: Tensor) -> Tensor:
-        """Weight rows [H, D] by tanh of their scores [H]. Raises UserError when there are fewer than H."""
+        """Return EvolveGCN-H's summary of a snapshot, [H, D]: its highest-scored rows [H, D], weighted by tanh of their scores [H].
+
+        Raises UserError when there are fewer than H.
+        """
         if len(rows) < len(self.initial):
             raise UserError(f"EvolveGCN-H summarises {len(self.initial)} nodes a snapshot, as many as hidden; the graph has {len(rows)}")
         return rows * torch.tanh(scores)[:, None]
 
     def evolve(self, weights: State | None, x: Tensor | None = None, summary: Tensor | None = None) -> State:
-        """Return the next snapshot's weights ([H, D], memory) from the last ones (None: before the first). -H reads x, or a ready
-        summary."""
+        """Return the convolution weights for the next snapshot, as ([H, D], memory), evolved from the last ones (None: before the first).
+
+        EvolveGCN-H reads the snapshot's rows x [R, D], or a ready summary [H, D].
+        """
         before = (self.initial, torch.zeros_like(self.initial)) if weights is None else weights
         if self.scorer is None:
             return cast(State, self.step(before[0], before))
@@ -159,7 +172,7 @@ class EvolvingBlock(nn.Module):
         return cast(State, self.step(summary, before))
 
     def transform(self, aggregated: Tensor, weights: State) -> Tensor:
-        """Map normalised aggregates [R, D] to outputs [R, H] with this snapshot's weights; rows are independent."""
+        """Map a snapshot's normalised neighbour sums [R, D] to outputs [R, H] with the weights evolved for it; rows are independent."""
         return linear_relu(aggregated, weights[0])
 
 
@@ -167,7 +180,9 @@ Block = GcnBlock | GatBlock | EvolvingBlock
 
 
 class SnapshotModel(nn.Module):
-    """Layers and a linear readout: of the last layer's last output, or of its output for every snapshot where weights evolve."""
+    """Model on snapshots: layers, and a linear readout of the last layer's last output, or of its output for every snapshot where weights
+    evolve.
+    """
 
     def __init__(self, shape: ModelShape, seed: int = 0) -> None:
         super().__init__()
@@ -179,19 +194,25 @@ class SnapshotModel(nn.Module):
         self.shape = shape
 
     def block(self, layer: int) -> Block:
-        """Return a layer by number."""
+        """Return a layer of the model by number, from 0."""
         return cast(Block, self.blocks[layer])
 
     def loss(self, output: Tensor, target: Tensor, objective: Objective) -> Tensor:
-        """Return the loss of predictions from all nodes' outputs [N, H], a scalar."""
+        """Return the training loss of predictions read out of all nodes' outputs [N, H], a scalar."""
         return objective.loss(self.readout(output), target)
 
 
 def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:
-    """Return the shape of a chosen model. Raises UserError for an unknown name or impossible sizes."""
+    """Return the sizes of the chosen model on snapshots.
+
+    outputs: numbers predicted for a node. Raises UserError for an unknown name or impossible sizes.
+    """
     return model_shape(choice.name, choice.inputs, choice.hidden, choice.layers, outputs)
 
 
 def learner_of(choice: ModelChoice, context: Context, outputs: int = 1) -> Learner[SnapshotModel]:
-    """Return the untrained model on this rank, its parameters from the job's seed."""
+    """Return the untrained model on snapshots on this rank, with its optimiser; parameters come from the job's seed.
+
+    outputs: numbers predicted for a node.
+    """
     return Learner(SnapshotModel(shape_of(choice, outputs), context.settings.seed), context)

@@ -20,7 +20,8 @@ NAN = float("nan")
 
 
 class Objective(ABC):
-    """A prediction task on a sequence: targets, loss and scores of predictions [R, outputs] of R nodes.
+    """What a model on snapshots is trained and scored for: the values to predict, the loss, and the scores of predictions [R, outputs] of R
+    nodes.
 
     predictions: how many numbers a snapshot's nodes predict together, over which a loss is a mean.
     """
@@ -30,38 +31,43 @@ class Objective(ABC):
 
     @abstractmethod
     def target(self, snapshot: int) -> NDArray[Any]:
-        """Return the true values of a snapshot's nodes, a row each."""
+        """Return the true values that a model predicts of a snapshot's nodes, a row each."""
 
     @abstractmethod
     def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the mean over the predictions of all nodes, a scalar."""
+        """Return the training loss of all nodes' predictions, a scalar: the mean over them."""
 
     @abstractmethod
     def total(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sum over the predictions of some nodes, a scalar; divided by `predictions`, those of all ranks add up to the loss."""
+        """Return the summed losses of predictions of some nodes, those on one rank, a scalar.
+
+        Divided by `predictions`, those of all ranks add up to the loss.
+        """
 
     @abstractmethod
     def count(self, target: Tensor) -> int:
-        """Return how many of the predictions of some nodes count; targets are on the host."""
+        """Return over how many predictions of some nodes the loss is a mean: nodes without a class have none. target: on the host."""
 
     @abstractmethod
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sums that scores are made of, float64 [2], without gradient; they add up over nodes, snapshots and ranks."""
+        """Return the sums that scores are made of, for predictions of some nodes: float64 [2], without gradient; they add up over nodes,
+        snapshots and ranks.
+        """
 
     @abstractmethod
     def scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Return scores by key."""
+        """Return a model's scores by key, from the sums over all that was predicted (`sums`); empty for nothing."""
 
     @abstractmethod
     def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the scores, by name, of predictions without a model, on the snapshots `part`.
+        """Return the scores of predictions without a model on the snapshots `part`, for comparison: way of predicting -> key -> score.
 
-        They may use those of `training`, and what is `horizon` before.
+        They may use the snapshots `training`, and what is `horizon` before.
         """
 
 
 class Regression(Objective):
-    """Regression of numbers that change with the snapshot: targets float32 [R, outputs], squared errors."""
+    """Objective of predicting numbers that change with the snapshot: targets float32 [R, outputs], squared errors."""
 
     def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence) -> None:
         self._goal, self._snapshots = task.goal, snapshots
@@ -69,15 +75,15 @@ class Regression(Objective):
         self.predictions = self.outputs * snapshots.num_nodes
 
     def target(self, snapshot: int) -> NDArray[Any]:
-        """Return values of a snapshot's own degrees."""
+        """Return the numbers to predict of a snapshot's nodes, such as their degrees, float32 [N, outputs]."""
         return self._goal(self._snapshots[snapshot])
 
     def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the mean squared error."""
+        """Return the mean squared error of all nodes' predictions, for training."""
         return nn.functional.mse_loss(predicted, target)
 
     def total(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sum of squared errors."""
+        """Return the sum of squared errors of some nodes' predictions."""
         wrong = predicted - target
         return (wrong * wrong).sum()
 
@@ -85,17 +91,17 @@ class Regression(Objective):
         return target.numel()
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sum of squared errors, and how many there are."""
+        """Return the sum of squared errors of predictions, and how many there are, float64 [2]."""
         wrong = predicted.detach().double() - target
         return torch.stack([(wrong * wrong).sum(), wrong.new_tensor(wrong.numel())])
 
     def scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Return the mean squared error."""
+        """Return the mean squared error from sums over all that was predicted."""
         squared, count = sums.tolist()
         return {"mse": squared / count} if count else {}
 
     def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return scores of a node's last values, and of its mean values in training."""
+        """Return the scores of predicting each node's last values, and its mean values in training."""
         mean = torch.from_numpy(np.mean([self.target(t) for t in training], axis=0, dtype=np.float64))
         sums = {LAST: torch.zeros(2, dtype=torch.float64), MEAN: torch.zeros(2, dtype=torch.float64)}
         for t in part:
@@ -106,7 +112,7 @@ class Regression(Objective):
 
 
 class Classification(Objective):
-    """Classification of nodes, the same in all snapshots: targets int64 [R], -1 for no class, cross entropy."""
+    """Objective of predicting nodes' classes, the same in all snapshots: targets int64 [R], -1 for no class, cross entropy."""
 
     def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence) -> None:
         self.outputs = task.outputs(snapshots.num_classes, snapshots.name)
@@ -115,35 +121,37 @@ class Classification(Objective):
         self.predictions = int(np.count_nonzero(self._classes >= 0))
 
     def target(self, snapshot: int) -> NDArray[Any]:
-        """Return the classes of all nodes."""
+        """Return the classes of all nodes, int64 [N], -1 for none."""
         return self._classes
 
     def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the mean cross entropy of the labelled nodes."""
+        """Return the mean cross entropy of the nodes with a class, for training."""
         return _entropy(predicted, target)
 
     def total(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sum of cross entropies of the labelled ones of these nodes."""
+        """Return the sum of cross entropies of those of these nodes that have a class."""
         return _entropy(predicted, target, reduction="sum")
 
     def count(self, target: Tensor) -> int:
-        """Return how many of these nodes are labelled."""
+        """Return how many of these nodes have a class."""
         return int((target >= 0).sum())
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return how many labelled nodes are predicted right (NaN where a prediction is not finite), and how many there are."""
+        """Return how many nodes with a class are predicted right (NaN where a prediction is not finite), and how many there are, float64
+        [2].
+        """
         labelled = target >= 0
         right = ((predicted.argmax(1) == target) & labelled).sum().double()
         finite = predicted.detach()[labelled].isfinite().all()
         return torch.stack([torch.where(finite, right, NAN), labelled.sum().double()])
 
     def scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Return the accuracy over nodes."""
+        """Return the accuracy over nodes from sums over all that was predicted."""
         right, count = sums.tolist()
         return {"accuracy": right / count} if count else {}
 
     def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the score of the class that most nodes have."""
+        """Return the score of predicting, for all nodes, the class that most have."""
         most = np.bincount(self._classes[self._classes >= 0]).max()
         return {"most frequent class": {"accuracy": float(most / self.predictions)}}
 
@@ -152,5 +160,8 @@ _entropy = partial(nn.functional.cross_entropy, ignore_index=-1)
 
 
 def objective_of(task: SnapshotTask, snapshots: SnapshotSequence) -> Objective:
-    """Return the objective of a task on a sequence. Raises UserError where the sequence lacks the classes that it asks for."""
+    """Return what a model is trained and scored for, for a task on snapshots.
+
+    Raises UserError where they lack the classes that it asks for.
+    """
     return Classification(task, snapshots) if task.classifies else Regression(task, snapshots)

@@ -43,9 +43,10 @@ WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A schedule to be timed, the snapshots it runs on, and its hyper-parameters.
+    """Short schedule on snapshots that ranks execute to time its operations for a cost model, with the snapshots and hyper-parameters.
 
-    parts: the vertex partition of a schedule that runs on parts, or the chunks of one that runs on blocks, int32 [N].
+    parts: the vertex partition of a schedule that runs on parts, or the vertex chunks of one that runs on blocks or hybrid batches, int32
+    [N].
     """
 
     label: str
@@ -58,10 +59,10 @@ class Probe:
 def probes(
     snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str] = ("groups",), seed: int = 0
 ) -> Iterator[Probe]:
-    """Yield probes for schedules of these kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid".
+    """Yield short schedules on snapshots that time, for a cost model, the operations of schedules of these kinds.
 
-    They run on windows of the dataset itself, and on generated graphs around its size, with as many classes of nodes; all snapshots are
-    trained on.
+    kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". They run on windows of the dataset itself, and on generated graphs
+    around its size, with as many classes of nodes; all snapshots are trained on.
     """
     hyper = replace(hyper, held=HeldOut())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
@@ -135,10 +136,11 @@ def _pairs(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1, samples: int = 6) -> Ints:
-    """Return first snapshots of windows of `size` consecutive ones, those furthest from the middle first.
+    """Return where windows of snapshots begin that are to be timed for a cost model: numbers of first snapshots, int64.
 
-    These are `samples` windows evenly over the order of their edge counts, and those that hold the least and the most of everything that a
-    row's cost is fitted on. A window's last `beyond` snapshots are predicted, not read.
+    size: consecutive snapshots of a window. These are `samples` windows evenly over the order of their edge counts, and those that hold the
+    least and the most of everything that a row's cost is fitted on; those furthest from the middle come first. A window's last `beyond`
+    snapshots are predicted, not read.
     """
     possible = np.arange(0, len(snapshots) - size + 1)
     weight = np.convolve(stats.edges + stats.effective_edges, np.ones(size), "valid")
@@ -160,7 +162,10 @@ def window_starts(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: 
 
 
 def windows(snapshots: SnapshotSequence, stats: SnapshotStatistics, size: int, beyond: int = 1) -> SnapshotSequence:
-    """Return all windows of `window_starts`, one after another in time. A window's first snapshot has no predecessor there."""
+    """Return the windows of snapshots to time for a cost model (`window_starts`), one after another in time, as one sequence.
+
+    A window's first snapshot has no predecessor there.
+    """
     return _windows(snapshots, np.sort(window_starts(snapshots, stats, size, beyond)), size)
 
 

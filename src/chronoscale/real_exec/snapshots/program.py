@@ -48,7 +48,7 @@ class _Iterations(GraphBlocks):
 
 
 class SnapshotProgram(Trainer):
-    """Program of strategies that place whole groups on ranks (`psg`, `blad`, REAL).
+    """A rank's program for strategies that place whole snapshot groups on ranks (`psg`, `blad`, REAL).
 
     Losses are means over the groups of an iteration, on whichever ranks they run, so that placement does not change the mathematics.
     """
@@ -98,20 +98,23 @@ class SnapshotProgram(Trainer):
 
     @property
     def graph_blocks(self) -> GraphBlocks:
-        """Return iterations up to their all-reduce: every epoch has the same."""
+        """Return each iteration up to its all-reduce as what a CUDA graph may hold: every epoch has the same."""
         return _Iterations(self._losses.shares)
 
     def run(self, task: Task) -> None:
         self._run[task.op](task)
 
     def check(self) -> None:
-        """Raise NonFiniteValue as `Learner.check`, and ValueError when a change did not belong to the snapshot before it."""
+        """Check the numbers of a pass on this rank, and that changes fitted the snapshots they were applied to.
+
+        Raises NonFiniteValue as `Learner.check`, and ValueError when a change did not belong to the snapshot before it.
+        """
         if self._unfit.item():
             raise ValueError("a change does not belong to the snapshot that it was applied to: the material was prepared from other edges")
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether features and targets of the iteration's groups are finite."""
+        """Return whether features and targets of this rank's snapshot groups in the iteration are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
         read = [self.material.features(self._number(key)) for key in self.plan.features if key[0] in units]
         read += [target for unit in units for target in self._targets[unit]]

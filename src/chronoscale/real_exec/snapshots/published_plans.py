@@ -28,7 +28,9 @@ PLAN = "plan.json"  # in a plan's folder: `PlanRecord`
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """Content of plan.json: the stage of training that a plan is for, its strategy, and whether costs are fitted to its epochs."""
+    """Content of plan.json beside a schedule that ranks take up while they train: the stage of training, the strategy, and whether costs
+    are fitted to its epochs.
+    """
 
     stage: str
     strategy: str = ""
@@ -36,17 +38,19 @@ class PlanRecord:
 
 
 def plan_folder(folder: Path, number: int) -> Path:
-    """Return the path of a plan in the folder of a training."""
+    """Return the path of a plan (a schedule to take up while ranks train) in the folder of a training."""
     return folder / "plans" / f"{number:03d}"
 
 
 def newest_plan(folder: Path) -> int:
-    """Return the highest plan number that is there, -1 for none."""
+    """Return the highest number of a plan that is published in the folder of a training, -1 for none."""
     return max((int(path.name) for path in (folder / "plans").glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
 
 class PublishedPlans(EvaluatedPlans):
-    """Plans that follow the newest of a folder: at an epoch's end rank 0 looks, and all ranks follow."""
+    """Plans of a training that takes up the newest plan in its folder at the end of an epoch (REAL §3.3): rank 0 looks, and all ranks
+    follow.
+    """
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
         self._folder = Path(job.out)
@@ -59,7 +63,10 @@ class PublishedPlans(EvaluatedPlans):
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
-        """Return the plan of an epoch. Raises UserError for a plan that is for another number of ranks."""
+        """Return the plan of the epoch that is about to begin: the newest that is published. Called on every rank.
+
+        Raises UserError for a plan that is for another number of ranks.
+        """
         number = self._broadcast(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
         if self._plan is None or number != self._plan.number:
             self._plan = self._take_up(number)

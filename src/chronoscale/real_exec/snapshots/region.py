@@ -21,7 +21,7 @@ from chronoscale.strategies.schedule import Ints
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Rows that a rank exchanges for a snapshot.
+    """Which rows (nodes) of a snapshot one rank exchanges with which others.
 
     send int64 [sent]: own rows, `rows[q]` of them for rank q. remote[q]: rows that come from q; they stand behind own rows, rank by rank.
     back [rows + remote, sent]: adds up what ranks return of each row that was sent, in their order; one row may go to several. Where remote
@@ -38,7 +38,11 @@ class Route:
 
     @classmethod
     def of(cls, send: Ints, rows: list[int], remote: list[int], own: int, device: torch.device, arrival: Ints | None = None) -> Route:
-        """Build a route. own: rows that the rank has itself. arrival: as the field; None: rows arrive in the order in which they stand."""
+        """Build the route of a snapshot's rows between this rank and the others, on its device.
+
+        send: own rows to send, rank by rank. rows, remote: how many go to and come from each rank. own: rows that the rank has itself.
+        arrival: as the field; None: rows arrive in the order in which they stand.
+        """
         place = np.argsort(send, kind="stable").astype(np.int32)
         row, first = np.unique(send[place], return_index=True)
         indptr = np.append(first, len(send)).astype(np.int64)
@@ -51,35 +55,38 @@ class Route:
 
 
 class Region(Protocol):
-    """Rows of snapshots on one rank. rows: own nodes; counts[q]: those of rank q."""
+    """The nodes of snapshots that one rank computes, and their data in host memory. rows: own nodes; counts[q]: those of rank q."""
 
     rows: int
     counts: list[int]
     objective: Objective
 
     def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        """Build what training will ask for. Raises UserError for a snapshot that does not exist."""
+        """Build in host memory what training will ask for of the rank's nodes. targets: numbers of snapshots that are predicted.
+
+        Raises UserError for a snapshot that does not exist.
+        """
         ...
 
     def graph(self, snapshot: int) -> Full:
-        """Return a snapshot's adjacency [rows, rows + remote] and scale [rows]."""
+        """Return the rank's rows of a snapshot's adjacency, [rows, rows + remote], with their scale [rows], in host memory."""
         ...
 
     def route(self, snapshot: int) -> Route | None:
-        """Return the route by which remote rows are exchanged; None where a region never has any."""
+        """Return which rows of a snapshot the rank exchanges with which others; None where a region never has any."""
         ...
 
     def features(self, snapshot: int) -> Tensor:
-        """Return the input features of own rows, [rows, F]."""
+        """Return a snapshot's input features of the rank's nodes, [rows, F], in host memory."""
         ...
 
     def target(self, snapshot: int) -> Tensor:
-        """Return the targets of own rows, a row each."""
+        """Return the true values to predict of the rank's nodes in a snapshot, a row each, in host memory."""
         ...
 
 
 class WholeRegion:
-    """The region of all nodes."""
+    """Region of a rank that computes all nodes of a snapshot."""
 
     def __init__(self, material: SnapshotMaterial) -> None:
         self._material, self.objective = material, material.objective
@@ -105,8 +112,10 @@ class WholeRegion:
 
 
 class PartRegion:
-    """The region of one part of the nodes: rows are its own nodes in order of their ids, columns these and then the remote ones
-    it reads."""
+    """Region of a rank that computes one part of a vertex partition.
+
+    Rows are its own nodes in order of their ids, columns these and then the remote ones it reads.
+    """
 
     def __init__(self, material: SnapshotMaterial, cut: VertexPartition, part: int, device: torch.device) -> None:
         self._material = material

@@ -20,18 +20,20 @@ from chronoscale.strategies.workload import Hyper
 
 @dataclass(frozen=True, slots=True)
 class ScoredSplits:
-    """The snapshots that validate and those that test, with the evaluation that scores a model on them; an empty part has no scores."""
+    """The held-out snapshots that validate and those that test, with the evaluation that scores a model on them; an empty part has no
+    scores.
+    """
 
     evaluation: Evaluation
     validation: range
     test: range
 
     def validation_scores(self, model: SnapshotModel) -> Mapping[str, float]:
-        """Return scores on the validation snapshots. Called on every rank."""
+        """Return a model's scores on the validation snapshots, by key. Called on every rank."""
         return self.evaluation.scores(model, self.validation) if self.validation else {}
 
     def test_scores(self, model: SnapshotModel) -> Mapping[str, float]:
-        """Return scores on the test snapshots. Called on every rank."""
+        """Return a model's scores on the test snapshots, by key. Called on every rank."""
         return self.evaluation.scores(model, self.test) if self.test else {}
 
 
@@ -39,14 +41,15 @@ MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], Scored
 
 
 def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the scored splits of models that are trained on groups of snapshots."""
+    """Return the held-out snapshots, and how ranks score a model on them that is trained on groups of snapshots."""
     split = hyper.held.split(len(material.snapshots))
     return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
 
 
 def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the scored splits of models whose states run on from window to window; of windows that inherit none, only from the window
-    itself.
+    """Return the held-out snapshots, and how ranks score a model on them whose states run on from window to window.
+
+    Where the schedule's windows inherit no state, it is scored as one trained on windows by themselves.
     """
     keeping = WindowRetention.of(schedule)
     if not keeping.inherits:
@@ -56,13 +59,13 @@ def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, s
 
 
 def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the scored splits of models that are trained on windows, each from the zero state."""
+    """Return the held-out snapshots, and how ranks score a model on them that is trained on windows, each from the zero state."""
     return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 
 class ScoredProgram(Program):
-    """Trainer whose model is scored: on validation snapshots at the end of every pass, if it `validates`; on test snapshots by
-    `test_scores`.
+    """A rank's program that trains as another one, and scores the model: on validation snapshots at the end of every pass, if it
+    `validates`; on test snapshots by `test_scores`.
     """
 
     def __init__(self, trainer: Trainer, splits: ScoredSplits, validates: bool) -> None:
@@ -88,7 +91,7 @@ class ScoredProgram(Program):
         return self._trainer.inputs_finite(iteration)
 
     def finish(self) -> EpochResult:
-        """Return the trainer's losses, and validation scores."""
+        """Return the trainer's losses of the pass, and validation scores."""
         losses = self._trainer.finish().losses
         return EpochResult(losses, self._splits.validation_scores(self._trainer.learner.model) if self._validates else {})
 

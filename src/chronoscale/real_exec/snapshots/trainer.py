@@ -15,7 +15,7 @@ from chronoscale.strategies.workload import Hyper
 
 
 class Trainer(Program, Protocol):
-    """A program that trains a model on snapshots.
+    """A rank's program that trains a model on snapshots.
 
     epoch: the number of its next pass, for those that draw. adapts: whether a program that can choose what its rows do may choose; else it
     does what was planned.
@@ -27,7 +27,7 @@ class Trainer(Program, Protocol):
 
 
 class SamplingTrainer(Trainer):
-    """A trainer whose passes draw windows or samples, from the number of the pass (`epoch`) and the seed.
+    """A rank's program on snapshots whose passes draw windows or samples, from the number of the pass (`epoch`) and the seed.
 
     there: how many snapshots windows may read, the first ones of the sequence; their features and targets are prepared when it is made.
     """
@@ -54,5 +54,5 @@ class SamplingTrainer(Trainer):
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether the features of all snapshots that may be read are finite."""
+        """Return whether the features of all snapshots that this rank may read are finite."""
         return all(bool(self.material.features(number).isfinite().all()) for number in range(self.there))

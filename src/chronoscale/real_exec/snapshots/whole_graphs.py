@@ -17,8 +17,11 @@ LayerStates = list[State | None]  # of each layer; None before its first snapsho
 
 
 def run_layer(block: Block, graph: Full, x: Tensor, state: State | None) -> tuple[Tensor, State | None]:
-    """Run one layer on a snapshot: features [N, D] and the state before it to outputs [N, H] and the state after it (None: no
-    recurrence)."""
+    """Evaluate one layer of a model on a whole snapshot, without incremental reuse: return outputs [N, H] and the state after it (None: no
+    recurrence).
+
+    x: features [N, D]. state: before the snapshot, None for zero.
+    """
     if isinstance(block, GatBlock):
         z = block.transform(x)
         return _recur(block, block.finish(attention(graph.graph, z, *block.scores(z)).output()), state)
@@ -39,7 +42,10 @@ def _recur(block: GcnBlock | GatBlock, z: Tensor, state: State | None) -> tuple[
 
 
 def run_layers(model: SnapshotModel, graph: Full, x: Tensor, states: Sequence[State | None]) -> tuple[Tensor, LayerStates]:
-    """Run all layers on a snapshot: return outputs [N, H], and their states after it."""
+    """Evaluate all layers of a model on a whole snapshot: return outputs [N, H] and the layers' states after it.
+
+    x: features [N, D]. states: of the layers before the snapshot, None for zero.
+    """
     after: LayerStates = []
     for layer, state in enumerate(states):
         x, state = run_layer(model.block(layer), graph, x, state)
@@ -48,7 +54,7 @@ def run_layers(model: SnapshotModel, graph: Full, x: Tensor, states: Sequence[St
 
 
 class WholeGraphs:
-    """Whole snapshots of a sequence, on the device, for evaluation."""
+    """Whole snapshots on a rank's device, for evaluation of a model, where nothing is shared, cut or incremented."""
 
     def __init__(self, material: SnapshotMaterial, hyper: Hyper, context: Context) -> None:
         self.material = material
@@ -56,17 +62,17 @@ class WholeGraphs:
         self.context = context
 
     def run_layers(self, model: SnapshotModel, t: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
-        """Run all layers on snapshot `t`: return outputs [N, H], and the states after it."""
+        """Evaluate all layers of a model on snapshot number `t`: return outputs [N, H], and the layers' states after it."""
         form = self.material.form(SnapshotForm(t))
         assert isinstance(form, Full)
         graph = form if self.context.device.type == "cpu" else form.to(self.context.device)
         return run_layers(model, graph, self.material.features(t).to(self.context.device), states)
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
-        """Return the sums that scores of predicting snapshot `goal` are made of (`Objective.sums`)."""
+        """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H], are scored (`Objective.sums`)."""
         return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
 
     def reduce_scores(self, sums: Tensor) -> Mapping[str, float]:
-        """Sum over all ranks, and return the scores."""
+        """Sum over all ranks what scores are made of (`Objective.sums`), and return the scores by key. Called on every rank."""
         self.context.collective.all_reduce(sums)
         return self.material.objective.scores(sums)

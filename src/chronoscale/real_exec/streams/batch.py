@@ -22,14 +22,16 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Events of one rank in one iteration, with their sampled neighbourhood and the tensors that rows of a schedule compute from them.
+    """Events that one rank trains on in one iteration, with their sampled neighbourhood and the tensors that rows of the schedule compute
+    from them.
 
     Known when it is sampled: source: its stream; events: their numbers there; others int32 [B, k]: negative destinations, -1 for none;
-    neighbourhood: as sampled; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots.
+    neighbourhood: as sampled; loads: which of its rows are sent, and where they are read; times float64 [R]: of the roots (the nodes that
+    are embedded).
 
-    Filled in later: features [U, F], edges: gathered rows, then rows as the model reads them; trees: on the device; at, edge_at, state_at:
-    where sent rows are read; kept: cache slots of rows that stay; memory_rows, last_update [U]: of node memory; memory [U, H]: with its
-    messages applied; below: of every tree, the rows of each level that is left.
+    Filled in later: features [U, F] of nodes, edges (features of events): gathered rows, then rows as the model reads them; trees: on the
+    device; at, edge_at, state_at: where sent rows are read; kept: cache slots of rows that stay; memory_rows, last_update [U]: of node
+    memory; memory [U, H]: with its messages applied; below: of every tree, the rows of each level that is left.
     """
 
     source: IndexedStream
@@ -54,20 +56,23 @@ class Batch:
     def of(
         cls, source: IndexedStream, events: EventNumbers, others: Int32, times: Numbers, neighbourhood: Neighbourhood, loads: BatchLoads
     ) -> Batch:
-        """Make a batch of what was sampled; nothing is gathered yet."""
+        """Make a rank's batch of what was sampled around its events; nothing is gathered yet. Arguments are its fields."""
         return cls(source, events, others, neighbourhood, loads, torch.from_numpy(times).double())
 
     @property
     def nodes(self) -> Tensor:
-        """Return the rows of node memory that the batch reads, int64 [S]."""
+        """Return the nodes whose memory the batch reads, int64 [S]."""
         return torch.from_numpy(self.loads.state.send).long()
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
-        """Return the weight of each logit [B, 1 + k] in the loss; None: 1 each."""
+        """Return the weight of each of the batch's logits [B, 1 + k] in the loss; None: 1 each."""
         return None
 
     def send(self, device: torch.device) -> None:
-        """Copy indices and gathered rows to the device; edge features are put in their slots there, if every edge has a row of its own."""
+        """Copy the batch's indices and gathered features to the rank's device.
+
+        Edge features are put in their neighbour slots there, if every edge has a row of its own.
+        """
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         nodes, edges, state = self.loads
@@ -92,8 +97,10 @@ class Batch:
             self.edges = None
 
     def expand(self, cache: FeatureCache) -> None:
-        """Put features where the model reads them, from the cache and from what was sent; the cache keeps some of these for later
-        batches."""
+        """Put the batch's features where the model reads them, on the device: from the cache there, and from what was sent.
+
+        The cache keeps some of these for later batches.
+        """
         record_use(self.features, self.edges, self.at, *self.kept, *(at for tree_at in self.edge_at for at in tree_at))
         sent_rows = self.features, self.edges
         if self.at is not None and self.features is not None and cache.nodes is not None:
@@ -112,13 +119,13 @@ class Batch:
         return gather_rows(cached, self.edges, index.flatten()).view(*index.shape, -1)
 
     def send_memory(self, device: torch.device) -> None:
-        """Copy rows of node memory and mailbox to the device."""
+        """Copy the batch's rows of node memory and mailbox to the rank's device."""
         assert self.memory_rows is not None and self.last_update is not None
         self.memory_rows = MemoryRows(*(to_device(part, device) for part in self.memory_rows))
         self.last_update = to_device(self.last_update, device)
 
     def expand_memory(self) -> None:
-        """Repeat rows of node memory and mailbox as often as they are read."""
+        """Repeat the batch's rows of node memory and mailbox on the device as often as the model reads them."""
         assert self.memory_rows is not None and self.last_update is not None and self.state_at is not None
         record_use(*self.memory_rows, self.last_update, self.state_at)
         self.memory_rows = MemoryRows(*(part.index_select(0, self.state_at) for part in self.memory_rows))

@@ -35,7 +35,7 @@ Own = TypeVar("Own", bound=Batch)
 
 
 class BatchProgram(Program):
-    """Base of programs of one rank's batches of events. A pass is an epoch.
+    """Base of a rank's programs that train on batches of events. A pass is an epoch.
 
     The loss is the mean over an iteration's events, on whichever ranks they are: the cross entropy of the destination and that of the
     negative, added (TGN's and TGL's code), or that of the source's label.
@@ -67,22 +67,25 @@ class BatchProgram(Program):
 
     @abstractmethod
     def batch(self, unit: int) -> Batch:
-        """Return the current batch of a unit of the schedule."""
+        """Return this rank's batch of a unit (training or validation iteration) of the schedule, while it is in work."""
 
     @abstractmethod
     def iteration_events(self, task: Task) -> int:
-        """Return how many events a task's iteration has, on all ranks."""
+        """Return how many events the iteration of a row trains on, on all ranks."""
 
     @abstractmethod
     def predicted_events(self) -> Bool:
-        """Return which validation events some rank predicts, bool [n]."""
+        """Return which validation events of the stream some rank predicts, bool [n]."""
 
     @abstractmethod
     def release(self, unit: int) -> None:
-        """Release a batch that no further row needs."""
+        """Release this rank's batch of a unit of the schedule, which no further row needs."""
 
     def begin(self) -> None:
-        """Begin the next epoch, whose number (`epoch`) decides what is drawn. Until `finish`, torch may be restricted to one thread."""
+        """Begin the next epoch on this rank, whose number (`epoch`) decides what is drawn.
+
+        Until `finish`, torch may be restricted to one thread.
+        """
         if self._lone:
             torch.set_num_threads(1)
         self.learner.clear()
@@ -111,17 +114,19 @@ class BatchProgram(Program):
         return self._predictions.labels(self.data) if self._fixed is None else self._predictions.links(self.data, self._fixed >= 0)
 
     def width(self, negatives: int) -> int:
-        """Return how many logits an event with so many negatives has."""
+        """Return how many logits an event has that is compared with so many negative destinations; of label prediction, as many as
+        classes.
+        """
         return 1 + negatives if self.data.protocol.task == "link" else self.material.shape.outputs
 
     def fixed_negatives(self, events: EventNumbers) -> Int32:
-        """Return the negatives of validation events, the same in every epoch, int32 [B, k]."""
+        """Return the negative destinations of validation events, the same in every epoch, int32 [B, k]."""
         if self._fixed is None:
             return np.empty((len(events), 0), np.int32)
         return self._fixed[row_index(relative_to(events, self.data.split.validation.start))]
 
     def run_with_grad(self, task: Task, step: Callable[[Batch], None]) -> None:
-        """Run a step on a task's batch: with gradients in training, without in validation."""
+        """Run a step of a row on this rank's batch: with gradients in training, without in validation."""
         model = self.learner.model
         if model.training == (task.step == VALIDATE):
             model.train(not model.training)
@@ -129,7 +134,7 @@ class BatchProgram(Program):
             step(self.batch(task.unit))
 
     def score(self, task: Task, batch: Batch) -> None:
-        """Compute a batch's logits, and its loss in training or its predictions in validation (FORWARD)."""
+        """Compute the logits of this rank's batch, and its loss in training or its predictions in validation (FORWARD)."""
         logits = self.steps.logits(batch)
         if task.step == VALIDATE:
             self._predictions.add(batch.events, logits)
@@ -151,12 +156,12 @@ class BatchProgram(Program):
         return functional.cross_entropy(logits, to_device(own, self.device), reduction="sum")
 
     def backward(self, task: Task) -> None:
-        """Run the backward pass of a batch (BACKWARD)."""
+        """Run the backward pass of this rank's batch (BACKWARD)."""
         self._graph.pop(task.unit).backward()
         self.finish_batch(task)
 
     def finish_batch(self, task: Task) -> None:
-        """Release the tensors of a batch whose computation is over; its node memory may still be read."""
+        """Release the tensors of this rank's batch, whose computation is over; its node memory may still be read."""
         batch = self.batch(task.unit)
         batch.below = []
         batch.trees = []
@@ -165,7 +170,7 @@ class BatchProgram(Program):
         self.release(task.unit)
 
     def all_reduce(self, task: Task) -> None:
-        """Sum gradients over ranks; in validation, gather all ranks' predictions (ALLREDUCE)."""
+        """Sum gradients over ranks in training; gather all ranks' predictions in validation (ALLREDUCE)."""
         if task.step == VALIDATE:
             self._predictions.all_reduce(self.collective)
         else:

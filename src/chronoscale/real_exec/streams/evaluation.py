@@ -17,9 +17,12 @@ ROOTS = 1 << 14  # read at once, however many negatives an event is ranked again
 
 @torch.no_grad()
 def evaluate(program: EventProgram) -> dict[str, float]:
-    """Return scores of the test events, in batches of the training's size, on whichever ranks; without training. Called on every rank.
+    """Return a trained model's scores of the test events, by key, in batches of the training's size, on whichever ranks.
 
-    Each destination is compared with one fixed negative (AP, AUC) and ranked against others (MRR).
+    Called on every rank.
+
+    Node memory goes on, the model does not train. Each destination is compared with one fixed negative (AP, AUC) and ranked against others
+    (MRR); where labels are predicted, those are scored.
     """
     data = program.data
     steps = program.steps.for_evaluation()
@@ -46,7 +49,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
 
 @torch.no_grad()
 def catch_up(program: EventProgram) -> None:
-    """Update node memory with the validation events, where epochs end before them. Called on every rank."""
+    """Update every rank's node memory with the validation events before a test, where epochs end before them. Called on every rank."""
     program.learner.model.eval()
     deal = _batches(program, program.data.split.validation)
     for iteration in range(deal.iterations):

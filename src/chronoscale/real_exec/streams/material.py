@@ -23,7 +23,8 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamMaterial:
-    """A prepared stream, the shape of a model on it, and node features float32 [N, F] or None.
+    """What a rank's programs read of one prepared event stream: the stream, the sizes of a model on it, and node features float32 [N, F] or
+    None.
 
     Features are the stream's own. A model that reads nothing of the past but features gets rows drawn by the seed, or zeros, where it has
     none.
@@ -35,14 +36,16 @@ class StreamMaterial:
 
     @classmethod
     def of(cls, item: Item, choice: ModelChoice, context: Context) -> StreamMaterial:
-        """Return an item's material, made once a rank. Raises UserError for a folder without a prepared stream, and for
-        impossible models."""
+        """Load an item's prepared event stream for training on this rank, once for all items that share it.
+
+        Raises UserError for a folder without a prepared stream, and for impossible models.
+        """
         key = ("material", item.dataset, choice)
         return context.share(key, lambda: cls.on(PreparedStream.load(Path(item.dataset)), choice, item.hyper, context))
 
     @classmethod
     def on(cls, data: PreparedStream, choice: ModelChoice, hyper: Hyper, context: Context) -> StreamMaterial:
-        """Make the material of a prepared stream. Raises UserError for impossible models."""
+        """Return what a rank reads of a prepared event stream for training the chosen model. Raises UserError for impossible models."""
         shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
@@ -51,16 +54,19 @@ class StreamMaterial:
 
     @property
     def edge_features(self) -> Float32 | None:
-        """Return the features of all events, float32 [M, De]; None for a model that reads none."""
+        """Return the features of all events of the stream, float32 [M, De]; None for a model that reads none."""
         return self.data.whole.stream.features if self.shape.edge else None
 
     def state(self) -> NodeState:
-        """Return new, empty tables of node memory and mailbox."""
+        """Return new, empty tables of the memory and mailbox of all nodes of the stream."""
         events = self.data.whole.stream
         return NodeState(events.num_nodes, self.shape, float(events.t[0]))
 
     def learner(self, choice: ModelChoice, context: Context, smooth: bool = False) -> Learner[StreamModel]:
-        """Return the untrained model on this rank, its parameters from the job's seed. smooth: see `Sharing`."""
+        """Return the untrained model of an event stream on this rank, with its optimiser; parameters come from the job's seed.
+
+        smooth: memory of nodes that ranks share is mixed with what is expected of it (MemShare eq. 21).
+        """
         model = stream_model(self.shape, context.settings.seed, choice.dropout)
         if smooth:
             model.smooth()
@@ -71,5 +77,5 @@ class StreamMaterial:
 
 
 def rows(table: Float32 | None, index: np.ndarray) -> torch.Tensor | None:
-    """Return rows of a (memory-mapped) table in host memory, float32 [n, D]; None for no table."""
+    """Return rows of a (memory-mapped) feature table in a rank's host memory, float32 [n, D]; None for no table. index: int64 [n]."""
     return None if table is None else torch.from_numpy(np.ascontiguousarray(table[index]))

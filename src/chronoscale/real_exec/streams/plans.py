@@ -23,10 +23,11 @@ STAGE = "training"
 
 
 class EventPlans(Plans):
-    """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
+    """Plans of a training on events whose node memory every rank has in full: one schedule for all epochs.
 
-    In the job's folder: BEST, and at the end TEST, scores of the test events. An epoch's draws depend only on the seed and its number, and
-    its node memory begins empty: a run that was cut off ends where one that was not does.
+    Training ends early where `patience` epochs have not improved the first score (0: never). In the job's folder: BEST, and at the end
+    TEST, scores of the test events. An epoch's draws depend only on the seed and its number, and its node memory begins empty: a run that
+    was cut off ends where one that was not does.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
@@ -48,14 +49,17 @@ class EventPlans(Plans):
         return self._plan
 
     def extra_state(self) -> Mapping[str, Tensor]:
-        """Return node memory and mailbox as the epoch has left them."""
+        """Return node memory and mailbox as the epoch has left them on this rank, for a checkpoint."""
         return self._program.state.tables()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self._program.state.restore(state)
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Save the last epoch's state where it is the best; return whether patience is over."""
+        """Save the last epoch's model and node memory where they are the best; return whether patience is over, so that training ends.
+
+        scores: of all epochs so far, by key.
+        """
         best = best_epoch(scores)
         if best == len(scores) - 1 and self._context.rank == 0:
             save_best(self._folder, best, self.learner.model, self.extra_state())
@@ -65,7 +69,7 @@ class EventPlans(Plans):
         return best_epoch(scores)
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its memory going on, and write the scores."""
+        """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
         load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:

@@ -17,7 +17,10 @@ NAN = float("nan")
 
 
 class Predictions:
-    """Logits [n, width] of events `part`, zero where this rank did not predict an event; seen bool [n]: events that some rank predicts."""
+    """Logits [n, width] of the events `part` that ranks validate or test, zero where this rank did not predict an event.
+
+    seen bool [n]: events that some rank predicts.
+    """
 
     def __init__(self, part: range, width: int, device: torch.device) -> None:
         self._part = part
@@ -25,17 +28,18 @@ class Predictions:
         self.seen = np.zeros(len(part), np.bool_)
 
     def add(self, events: EventNumbers, logits: Tensor) -> None:
-        """Add logits of this rank's events."""
+        """Add the logits of events that this rank has predicted. events: their numbers in the stream."""
         rows = row_index(relative_to(events, self._part.start))
         at = rows if isinstance(rows, slice) else to_device(torch.from_numpy(rows), self._logits.device)
         self._logits[at] = logits.detach()
 
     def all_reduce(self, collective: Collective) -> None:
-        """Gather the logits of all ranks on all ranks."""
+        """Gather the logits of all ranks' predictions on all ranks."""
         collective.all_reduce(self._logits)
 
     def links(self, data: PreparedStream, there: Bool) -> dict[str, float]:
-        """Return AP and AUC of each destination against its first negative and, where there are more, MRR against the others.
+        """Return the scores of predicted links: AP and AUC of each destination against its first negative and, where there are more, MRR
+        against the others.
 
         Each also for events with a node that training has not seen, where there are any. there bool [n, width - 1]: the negative exists.
         """
@@ -48,7 +52,7 @@ class Predictions:
         return ranking.link_scores(logits[self.seen, 0], negative[self.seen], new[self.seen])
 
     def labels(self, data: PreparedStream) -> dict[str, float]:
-        """Return the accuracy of labels and, where there are two kinds of them, the AUC."""
+        """Return the scores of predicted labels: accuracy and, where there are two kinds of them, the AUC."""
         logits, span = self._logits.cpu().numpy().astype(np.float64)[self.seen], slice(self._part.start, self._part.stop)
         if not np.isfinite(logits).all():
             return {"accuracy": NAN}

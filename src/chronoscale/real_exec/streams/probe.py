@@ -17,7 +17,7 @@ STEPS = 12  # training iterations a size, about: spread over the epoch, whose fi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamProbe:
-    """A schedule to be timed, and its hyper-parameters."""
+    """Short schedule on an event stream that ranks execute to time its operations for a cost model, with its hyper-parameters."""
 
     label: str
     schedule: Schedule
@@ -28,9 +28,11 @@ Planner = StreamStrategy | SpreadStrategy
 
 
 def stream_probes(workload: Workload, strategies: Sequence[Planner], ranks: int) -> Iterator[StreamProbe]:
-    """Yield probes of every way to feed batches that `strategies` have, on all ranks at once.
+    """Yield short schedules on an event stream that time, for a cost model, every way to feed batches that `strategies` have, on all ranks
+    at once.
 
-    Node memory misses the events that are left out, which makes no difference to the time.
+    Each has batches of another size, some of an epoch's. Node memory misses the events that are left out, which makes no difference to the
+    time.
     """
     planners: dict[str, Planner] = {}
     for planner in strategies:

@@ -32,8 +32,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class EventProgram(BatchProgram):
-    """Program of batches of events. Every rank has a copy of all memory, which begins empty (a probe's does not); negatives are drawn in
-    every epoch."""
+    """A rank's program for batches of events, where every rank has a copy of all node memory.
+
+    Memory begins each epoch empty (a probe's does not); negatives are drawn in every epoch.
+    """
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
         super().__init__(schedule, material, learner, hyper, context)

@@ -21,7 +21,7 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SamplingThreads:
-    """The processors of one rank's sampling threads.
+    """Binding of one rank's neighbour-sampling threads to processors (FAST), so that threads which read the same nodes share caches.
 
     cpus: the processor of each thread; empty where threads stay where the system puts them, and `note` says why. The thread that trains is
     never bound.
@@ -41,21 +41,21 @@ class SamplingThreads:
             self.cpus, self.note = binding.cpus, binding.note
 
     def begin(self) -> None:
-        """Bind the threads, before an epoch."""
+        """Bind this rank's sampling threads to their processors, before an epoch."""
         if self.cpus:
             bound_threads.bind(self.cpus)
 
     def end(self) -> None:
-        """Unbind the threads, after an epoch."""
+        """Unbind this rank's sampling threads, after an epoch."""
         if self.cpus:
             bound_threads.unbind()
 
 
 def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
-    """Return the processors that one of a machine's ranks can bind its sampling threads to, or None, and a note that says why.
+    """Return the processors to which one of a machine's ranks can bind its neighbour-sampling threads, or None, and a note that says why.
 
     The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': as the system reports it.
-    Raises UserError for a file that does not parse.
+    rank, ranks: on this machine. Raises UserError for a file that does not parse.
     """
     if threads < 2:
         return None, ""

@@ -25,7 +25,7 @@ from chronoscale.real_exec.streams.state import NodeState
 
 
 class Steps:
-    """The steps of one rank's batches."""
+    """The steps by which one rank samples and computes its batches of events, whether a schedule or an evaluation asks for them."""
 
     def __init__(
         self, material: StreamMaterial, model: StreamModel, state: NodeState, sampling: Sampling, residents: ResidentRows, context: Context
@@ -40,52 +40,56 @@ class Steps:
         self._classifies = material.data.protocol.task == "node"
 
     def find(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
-        """Sample around events `part` of a source, with negatives `others` [B, k], seeing no event from `before` on.
+        """Sample the neighbourhood of events of a stream, on this rank; return times of its roots (nodes to embed) [R], and the
+        neighbourhood.
 
-        Return times of the roots [R], and the neighbourhood.
+        part: the events; others: their negatives [B, k]; no event from `before` on is seen.
         """
         roots = source.roots(part, replace_absent(others), before, self._sampling.sources)
         return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads)
 
     def sample(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> Batch:
-        """Sample the next batch: arguments as of `find`."""
+        """Sample this rank's next batch of events. Arguments as of `find`."""
         times, sampled = self.find(source, part, others, before, seed)
         return Batch.of(source, part, others, times, sampled, self.residents.load(sampled, source))
 
     def gather(self, batch: Batch) -> None:
-        """Gather, in host memory, features of the batch's nodes and edges that the device does not have."""
+        """Gather, in host memory, features of the batch's nodes and edges that this rank's device does not have."""
         batch.features = rows(self.material.node_features, batch.loads.nodes.send)
         batch.edges = rows(self.material.edge_features, batch.loads.edges.send)
 
     def send(self, batch: Batch) -> None:
-        """Copy features and indices to the device."""
+        """Copy the batch's features and indices to this rank's device."""
         batch.send(self._device)
 
     def expand(self, batch: Batch) -> None:
-        """Put features where the model reads them, from the cache and from what was sent; the cache keeps some of these."""
+        """Put the batch's features where the model reads them, from the device's cache and from what was sent; the cache keeps some of
+        these.
+        """
         batch.expand(self.cache)
 
     def read(self, batch: Batch) -> None:
-        """Read memory and mailbox of the batch's nodes."""
+        """Read memory and mailbox of the batch's nodes from this rank's tables."""
         batch.memory_rows, batch.last_update = self.state.read(batch.nodes)
 
     def send_memory(self, batch: Batch) -> None:
-        """Copy rows of memory and mailbox to the device."""
+        """Copy the batch's rows of node memory and mailbox to this rank's device."""
         batch.send_memory(self._device)
 
     def update(self, batch: Batch) -> None:
-        """Apply messages to the batch's memory."""
+        """Apply pending messages to the memory of the batch's nodes, on this rank's device."""
         assert batch.memory_rows is not None
         record_use(*batch.memory_rows)
         batch.memory = self.model.update(batch.memory_rows)
 
     def layer(self, batch: Batch, number: int) -> None:
-        """Apply one layer to all levels of all trees."""
+        """Apply one layer of the model to the batch's sampled neighbourhood, all levels of all trees."""
         self._begin(batch)
         batch.below = [self.model.layer(number, below, tree) for below, tree in zip(batch.below, batch.trees, strict=True)]
 
     def logits(self, batch: Batch) -> Tensor:
-        """Return logits of each event, float32 [B, 1 + k], of its destination and its negatives; or [B, C], of its source's label.
+        """Return logits of each event of the batch, float32 [B, 1 + k], of its destination and its negatives; or [B, C], of its source's
+        label.
 
         Logits of negatives that do not exist have any value.
         """
@@ -103,7 +107,7 @@ class Steps:
         return self.model.score(src, torch.cat([rest[:events, None], negative], 1))
 
     def forward(self, batch: Batch) -> Tensor:
-        """Run all steps, from gathering to `logits`."""
+        """Run all steps of a sampled batch, from gathering to `logits`, as evaluation does."""
         self.gather(batch)
         self.send(batch)
         if self.material.shape.memory:
@@ -115,13 +119,17 @@ class Steps:
         return self.logits(batch)
 
     def fresh(self, nodes: Tensor) -> Tensor:
-        """Return the memory of nodes int64 [U] with their messages applied, in host memory: float32 [U, H]."""
+        """Return the memory of nodes int64 [U] with their pending messages applied, in host memory: float32 [U, H].
+
+        The tables stay as they are.
+        """
         pending, _ = self.state.read(nodes)
         return self.model.update(MemoryRows(*(to_device(part, self._device) for part in pending))).cpu()
 
     def for_evaluation(self) -> Steps:
-        """Return the steps for evaluation, whatever a strategy trains with: batches have each node and edge once, and all of their rows
-        sent."""
+        """Return the steps with which this rank evaluates, whatever a strategy trains with: batches have each node and edge once, and all
+        of their rows sent.
+        """
         steps = copy(self)
         steps._sampling = replace(self._sampling, unique=True)
         steps.residents = self.residents.without_cache()

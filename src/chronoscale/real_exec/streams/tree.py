@@ -8,11 +8,12 @@ from torch import Tensor
 
 
 class Hop(NamedTuple):
-    """The sampled events of the T targets of one level, K slots each; an empty slot is not read, but has to be finite.
+    """One level of a batch's sampled neighbourhood on a rank's device: up to K earlier events (slots) of each of T target nodes.
 
     slot int64 [T, K]: row among the next level's targets, 0 for an empty slot; there bool [T, K]: filled slots, first, in the order of
     their events; elapsed float32 [T, K]: time of the target less that of the event; edge float32 [T, K, De]: features of the events.
-    filled: number of filled slots. weight float32 [T, K], above 0: how many events a slot stands for; None: 1 each.
+    filled: number of filled slots. weight float32 [T, K], above 0: how many events a slot stands for; None: 1 each. An empty slot is not
+    read, but has to be finite.
     """
 
     slot: Tensor
@@ -24,7 +25,8 @@ class Hop(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Neighbourhood of the roots, level by level; models of windows have one for each window, oldest first.
+    """Sampled neighbourhood of a batch's roots (nodes to embed), level by level, on a rank's device; models of windows have one for each
+    window, oldest first.
 
     levels: L + 1 of int64 [T_k], T_k at least 1, the row of the batch's nodes that each target of the level is; level 0 are the roots.
     hops: L, of which hop k joins level k to level k + 1.

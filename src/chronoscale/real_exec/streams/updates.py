@@ -22,7 +22,7 @@ from chronoscale.real_exec.streams.state import NodeState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdatedNodes:
-    """Nodes of an iteration's events, ordered by the rank that has the last event of each.
+    """Nodes whose memory the events of an iteration change, ordered by the rank that has the last event of each.
 
     nodes int64 [U]; last int64 [U]: the last event of each; source bool [U]: it is the source of that event. counts: how many each rank
     has.
@@ -35,7 +35,10 @@ class UpdatedNodes:
 
     @classmethod
     def of(cls, source: IndexedStream, deal: BatchAssignment, iteration: int) -> UpdatedNodes:
-        """Find the updated nodes of an iteration; every rank finds the same, as all read the stream."""
+        """Find the nodes whose memory the events of an iteration change; every rank finds the same, as all read the stream.
+
+        deal: which events each rank has.
+        """
         whole = deal.all_events(iteration)
         span = slice(whole.start, whole.stop)
         src = np.asarray(source.stream.src[span])
@@ -46,13 +49,15 @@ class UpdatedNodes:
         return cls(ends, last[order] + whole.start, src[last[order]] == ends, tuple(counts.tolist()))
 
     def own(self, rank: int) -> slice:
-        """Return the places of a rank's nodes."""
+        """Return which of the updated nodes `rank` has the last event of, and so computes, as places among them."""
         first = sum(self.counts[:rank])
         return slice(first, first + self.counts[rank])
 
     def rows(self, batch: Batch, rank: int) -> Tensor:
-        """Return where a rank's nodes stand among those of its batch, int64 [u]: its events are the first roots, sources before
-        destinations."""
+        """Return where the updated nodes of `rank` stand among those of its batch, int64 [u].
+
+        Its events are the first roots, sources before destinations.
+        """
         own = self.own(rank)
         assert isinstance(batch.events, range)
         place = self.last[own] - batch.events.start + len(batch.events) * ~self.source[own]
@@ -60,7 +65,10 @@ class UpdatedNodes:
 
 
 def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: int, device: torch.device) -> Tensor:
-    """Return the memory of a rank's nodes as its batch has left it: float32 [u, H] on the device; empty without events."""
+    """Return what one rank's batch contributes to all ranks' node memory: that of its updated nodes, float32 [u, H] on the device.
+
+    batch: None for no events, so that u is 0. width: H.
+    """
     if batch is None:
         return torch.zeros(0, width, device=device)
     assert batch.memory is not None
@@ -71,7 +79,12 @@ def contribution(updated: UpdatedNodes, batch: Batch | None, rank: int, width: i
 def write_updates(
     whole: range, updated: UpdatedNodes, memory: Tensor, source: IndexedStream, model: StreamModel, state: NodeState, delivers: int
 ) -> None:
-    """Write memory [U, H], in host memory, of the nodes that an iteration's events `whole` have changed, and deliver their messages."""
+    """Write the memory of the nodes that an iteration's events have changed to this rank's tables, and deliver the events' messages to
+    mailboxes.
+
+    whole: the events, of all ranks. memory: [U, H], in host memory. delivers: to how many latest neighbours messages go, too (APAN); 0: to
+    the events' own nodes alone.
+    """
     state.write(torch.from_numpy(updated.nodes), memory)
     if delivers:
         _to_neighbours(whole, source, model, state, delivers)

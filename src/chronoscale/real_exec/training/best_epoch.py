@@ -17,7 +17,10 @@ BEST = "best.pt"
 
 
 def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
-    """Return the first epoch that none beats by the first score that epochs have; the last epoch where nothing is scored."""
+    """Return the epoch of a training with the best validation score, the first of equal ones; the last epoch where nothing is scored.
+
+    scores: one mapping an epoch; the first kind of score that epochs have decides.
+    """
     kinds = scores_present(scores)
     if not kinds:
         return len(scores) - 1
@@ -26,16 +29,19 @@ def best_epoch(scores: Sequence[Mapping[str, float]]) -> int:
 
 
 def save_best(folder: Path, epoch: int, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Save an epoch's model, and the other state of its plans (`Plans.kept`), as the best; the file is written completely or not at all."""
+    """Save the model of the best epoch so far to `best.pt` in the folder of a training, completely or not at all.
+
+    state: what else its plans restore with the model (`Plans.extra_state`).
+    """
     content = io.BytesIO()
     torch.save({"epoch": epoch, "model": model.state_dict(), "state": dict(state)}, content)
     write_atomically(folder / BEST, content.getvalue())
 
 
 def load_best(folder: Path, model: nn.Module, restore: Callable[[Mapping[str, Tensor]], None]) -> int:
-    """Load the best epoch's model, pass the other state that was saved to `restore`, and return the epoch's number.
+    """Load the best epoch's model from the folder of a training into `model`, and return the epoch's number.
 
-    Raises UserError for a file that is missing, damaged or of another model.
+    restore: is given the other state that was saved. Raises UserError for a file that is missing, damaged or of another model.
     """
     with reading(folder / BEST, "best epoch of this model"):
         saved = torch.load(folder / BEST, map_location="cpu", weights_only=True)

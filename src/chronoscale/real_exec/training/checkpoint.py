@@ -27,7 +27,7 @@ CHECKPOINT = "checkpoint.pt"
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """Record of one epoch, as rank 0 saw it. Times are ns of the system's clock.
+    """Record of one trained epoch, as rank 0 writes it. Times are ns of the system's clock.
 
     plan, stage, strategy: those that the epoch followed. switch_ns: time spent on taking up a new plan before it. losses: one value an
     iteration. scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step.
@@ -49,19 +49,20 @@ class EpochRecord:
 
     @property
     def loss(self) -> float:
-        """Return the mean over the epoch's iterations."""
+        """Return the mean training loss over the epoch's iterations."""
         return sum(self.losses) / max(len(self.losses), 1)
 
 
 def epoch_records(folder: Path, known: Container[int] = ()) -> list[EpochRecord]:
-    """Read the records of all epochs so far, in order, apart from those in `known`."""
+    """Read the records of all trained epochs from the folder of a training, in order. known: numbers of epochs to leave out."""
     files = sorted(path for path in (folder / "epochs").glob("[0-9]*.json") if path.stem.isdecimal())
     return [read_json(path, EpochRecord, "record of an epoch") for path in files if int(path.stem) not in known]
 
 
 def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: Mapping[str, Tensor]) -> None:
-    """Write an epoch's record and the checkpoint to resume from; each file is written completely or not at all. kept: the state that
-    `Plans.kept` returns.
+    """Write a trained epoch's record, and the checkpoint to resume from after it, to the folder of a training; rank 0 calls it.
+
+    extra: what the plans restore besides model and optimiser (`Plans.extra_state`). Each file is written completely or not at all.
     """
     write_atomically(folder / "epochs" / f"{record.epoch:06d}.json", json.dumps(asdict(record)).encode())
     content = io.BytesIO()  # torch reports a full disk by an error of its own
@@ -71,7 +72,8 @@ def save_epoch(folder: Path, record: EpochRecord, learner: Learner[Any], extra: 
 
 
 def restore(folder: Path, plans: Plans, device: torch.device) -> int:
-    """Load the last checkpoint into model, optimiser and plans; return the epoch to go on with, 0 without a checkpoint.
+    """Load the last checkpoint of a training on this rank, into model, optimiser and plans; return the epoch to go on with, 0 without a
+    checkpoint.
 
     Raises UserError for a checkpoint of another model.
     """
@@ -93,7 +95,7 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file of a training so that it is there whole or not at all."""
     part = path.with_name(f".{path.name}")
     part.write_bytes(content)
     os.replace(part, path)

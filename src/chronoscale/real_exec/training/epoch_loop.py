@@ -31,9 +31,10 @@ TRACED = 8  # epochs of a plan whose traces are kept
 
 
 def train(job: Job) -> None:
-    """Train from the last checkpoint on, until the job's `repeats` epochs are done or its plans end early. Called on every rank.
+    """Train a job's item on this rank, from the last checkpoint on, until its `repeats` epochs are done or its plans end early.
 
-    Raises UserError when a plan is for another number of ranks, or the checkpoint is of another model.
+    Called on every rank. Rank 0 writes a record and a checkpoint after each epoch. Raises UserError when a plan is for another number of
+    ranks, or the checkpoint is of another model.
     """
     item = job.items[0]
     folder = Path(job.out)
@@ -81,7 +82,9 @@ def train(job: Job) -> None:
 
 
 def main(path: str) -> int:
-    """Run the job file at `path` on this rank; return the exit code (see `ranks.rank.serve`)."""
+    """Train the job file at `path` on this rank, a process that the launcher or torchrun has started; return its exit code
+    (`ranks.rank.serve`).
+    """
     job = Job.load(Path(path))
     return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
 

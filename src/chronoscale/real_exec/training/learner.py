@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class Learner(Generic[Model]):
-    """Model in training, with its gradients and optimiser. It outlives the programs that train it, where schedules change.
+    """Model in training on one rank, with its gradients and optimiser. It outlives the programs that train it, where schedules change.
 
     gradients, fp32 [P], holds the gradient of every trained parameter as a view, so that ranks sum them by one all-reduce; sums, fp32, are
     further numbers that travel with them. Both are zero before an iteration.
@@ -58,12 +58,12 @@ class Learner(Generic[Model]):
         return [whole]
 
     def all_reduce(self) -> None:
-        """Sum gradients and `sums` over all ranks."""
+        """Sum the gradients, and the further numbers in `sums`, over all ranks, in place."""
         self._own = self._look()
         self._collective.all_reduce(self._flat)
 
     def step(self, iteration: int, groups: int = 1) -> None:
-        """Update the parameters; gradients and `sums` are zero afterwards.
+        """Update the model's parameters on this rank by the summed gradients; gradients and `sums` are zero afterwards.
 
         groups: factor of the learning rate, where it is to be scaled (REAL §7.4). Raises NonFiniteValue where a gradient is not finite: on
         all ranks, as all have the same sum.
@@ -83,16 +83,16 @@ class Learner(Generic[Model]):
         self.clear()
 
     def rates(self) -> tuple[float, float]:
-        """Return the lowest and the highest learning rate of the steps since the last call; NaN for no steps."""
+        """Return the lowest and the highest learning rate of the optimiser's steps since the last call; NaN for no steps."""
         taken, self._rates = self._rates or [float("nan")], []
         return min(taken), max(taken)
 
     def clear(self) -> None:
-        """Set gradients and `sums` to zero."""
+        """Set the gradients, and the further numbers in `sums`, to zero."""
         self._flat.zero_()
 
     def check(self) -> None:
-        """Raise NonFiniteValue where a gradient of this pass, or now a parameter, is not finite. Called after a pass."""
+        """Check, after a pass, the gradients of its steps and the model's parameters. Raises NonFiniteValue where one is not finite."""
         self._check()
         for name, parameter in self.model.named_parameters():
             if not parameter.detach().isfinite().all():

@@ -20,7 +20,7 @@ TEST = "test.json"  # in a training's folder, where it has tested at its end: sc
 
 
 class Plan(NamedTuple):
-    """A schedule, and the program that executes it.
+    """A schedule that an epoch of real training follows, and this rank's program that executes it.
 
     number, stage: written to the records of its epochs. timed: costs are fitted to the times of its rows.
     """
@@ -34,39 +34,45 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrainingEnd:
-    """Content of ENDED: how many epochs were trained, and the one whose model is tested (None: the last)."""
+    """Content of ENDED in the folder of a training: how many epochs were trained, and the one whose model is tested (None: the last)."""
 
     epochs: int
     best: int | None = None
 
 
 class Plans(Protocol):
-    """The sequence of plans that a training follows, one at a time. All methods are called on every rank."""
+    """The schedules that a training follows, one at a time, and what happens between its epochs. All methods are called on every rank."""
 
     learner: Learner[Any]
 
     def at(self, epoch: int) -> Plan:
-        """Return the plan of the epoch that is about to begin: the same object as before, or a new one."""
+        """Return the schedule and program of the epoch that is about to begin: the same object as before, or a new one."""
         ...
 
     def extra_state(self) -> Mapping[str, Tensor]:
-        """Return what a checkpoint holds besides model and optimiser: nothing, for most plans."""
+        """Return what a checkpoint of the training holds besides model and optimiser: nothing, for most plans."""
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Restore the state that `kept` returned, before the next epoch. Raises KeyError or RuntimeError for another model's."""
+        """Restore on this rank the state that `extra_state` returned, before the next epoch.
+
+        Raises KeyError or RuntimeError for another model's.
+        """
         return None
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Do what follows an epoch, before it is recorded, given the scores of all so far; return whether training ends with it."""
+        """Do what follows a trained epoch, before it is recorded; return whether the training ends with it.
+
+        scores: validation scores of all epochs so far, by key.
+        """
         return False
 
     def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        """Return the epoch, of those with these scores, whose model `end` tests; None where that is the last."""
+        """Return the epoch whose model `end` tests, given the validation scores of all epochs; None where that is the last."""
         return None
 
     def end(self) -> None:
-        """Finish the training after its last epoch, also where an earlier process has trained that."""
+        """Finish the training after its last epoch: test the model. Also called where an earlier process has trained that epoch."""
         ...
 
 
@@ -75,7 +81,9 @@ MakePlans = Callable[[Job, Schedule, Context], Plans]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of schedules: how they are executed (`bind`), and trained epoch after epoch where they can be (`plans`)."""
+    """A kind of schedules: `bind` makes the program that executes one on a rank, `plans` what trains by it epoch after epoch (None: nothing
+    does).
+    """
 
     bind: Callable[[Item, Schedule, ModelChoice, Context], Program]
     plans: MakePlans | None = None

@@ -16,9 +16,10 @@ from chronoscale.strategies.workload import ModelShape
 
 
 def normalised_adjacency(edges: Int32, weight: Float32 | None, nodes: int) -> Any:
-    """Return D^-1/2 (W + I)^T D^-1/2, scipy CSR float64 [N, N], D the degrees of incoming edges; edges as in `walks.transitions`.
+    """Return the matrix D^-1/2 (W + I)^T D^-1/2 of A3T-GCN's graph convolution, scipy CSR float64 [N, N], D the degrees of incoming edges.
 
-    A node that has a self-loop gets no other.
+    edges: [2, E], sources and destinations; weight [E], None: 1. A node that has a self-loop gets no other. Raises UserError for edges that
+    leave the graph.
     """
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
 
@@ -37,11 +38,13 @@ def _uniform(*sizes: int) -> nn.Parameter:
 
 
 class AttentionForecaster(Forecaster):
-    """z, r = sigmoid([gcn(x), h] M + b);  c = tanh([gcn(x), r h] M_c + b_c);  h' = z h + (1 - z) c, a graph convolution a gate.
+    """Model `a3t-gcn` of a signal: T-GCN over the window, attention over its states, a linear layer to the horizon (Zhu et al. 2020).
 
-    The prediction reads relu(sum over steps of softmax(a)_t h_t). Attention is one trained score a step, as in PyTorch Geometric
-    Temporal. `published`: every step starts from the zero state, as there; `exact` carries it on, as the paper has it.
-    The two linear maps of an input have nothing between them; they are multiplied before they are applied.
+    z, r = sigmoid([gcn(x), h] M + b);  c = tanh([gcn(x), r h] M_c + b_c);  h' = z h + (1 - z) c, a graph convolution a gate.
+
+    The prediction reads relu(sum over steps of softmax(a)_t h_t). Attention is one trained score a step, as in PyTorch Geometric Temporal.
+    `published`: every step starts from the zero state, as there; `exact` carries it on, as the paper has it. The two linear maps of an
+    input have nothing between them; they are multiplied before they are applied.
     """
 
     def __init__(

@@ -17,12 +17,13 @@ from chronoscale.strategies.workload import ModelShape
 
 
 class DiffusionGru(nn.Module):
-    """A GRU cell with diffusion convolutions for matrix products (Li et al., eq. 3).
+    """GRU cell of DCRNN, with diffusion convolutions in place of matrix products (Li et al., eq. 3).
 
     z, r = sigmoid(conv [x, h]);  c = tanh(conv [x, r h]);  h' = z h + (1 - z) c
 
-    Weights are [terms, width, gates H], the update, reset and candidate gates beside each other. `published`: the identity has two weights,
-    which are added up; so initialised as upstream does (Glorot's bound of a [2, hops + 1, in, out] array).
+    Rows are [N B, width], node by node. Weights are [terms, width, gates H], the update, reset and candidate gates beside each other.
+    `published`: the identity has two weights, which are added up; so initialised as upstream does (Glorot's bound of a [2, hops + 1, in,
+    out] array).
     """
 
     def __init__(self, width: int, hidden: int, hops: int, published: bool = False) -> None:
@@ -40,20 +41,27 @@ class DiffusionGru(nn.Module):
         return torch.cat(((weight[0] + weight[1])[None], weight[2:])) if self.published else weight
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return weights of the input [terms, width, 3 H], of the state for the gates [terms, H, 2 H] and for the candidate
-        [terms, H, H]."""
+        """Return the weights of a DCRNN cell: of the input [terms, width, 3 H], of the state for update and reset gate [terms, H, 2 H] and
+        for the candidate [terms, H, H].
+        """
         return self._terms(self.of_input), self._terms(self.of_state), self._terms(self.of_candidate)
 
     def narrow(self, spread: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Return what a narrow input adds to the gates, [N B, 3 H], from its diffusions [N B, terms width]."""
+        """Return what a narrow input (fewer channels than hidden units) adds to a DCRNN cell's gates, [N B, 3 H].
+
+        spread: its diffusions, [N B, terms width]. weights: as `weights` returns them.
+        """
         return torch.addmm(self.bias, spread, weights[0].flatten(0, 1))
 
     def wide(self, x: Tensor, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
-        """Return what an input [N B, width] adds to the gates, [N B, 3 H]."""
+        """Return what an input [N B, width] adds to a DCRNN cell's gates, [N B, 3 H]. weights: as `weights` returns them."""
         return walks.convolve(x, weights[0], self.bias)
 
     def forward(self, base: Tensor, state: Tensor | None, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
-        """Take one step: the input's part of the gates [N B, 3 H] and the state [N B, H] (None: zero) to the next state."""
+        """Take one time step of a DCRNN cell: return the next state, [N B, H].
+
+        base: the input's part of the gates, [N B, 3 H]. state: [N B, H], None: zero. weights: as `weights` returns them.
+        """
         for_gates, for_candidate = base.split([2 * self.hidden, self.hidden], 1)
         if state is None:
             update, candidate = for_gates[:, : self.hidden].sigmoid(), for_candidate.tanh()
@@ -64,7 +72,7 @@ class DiffusionGru(nn.Module):
 
 
 class Recurrences(nn.Module):
-    """A stack of DiffusionGru layers; the first reads a narrow input."""
+    """Stack of DCRNN cells (DiffusionGru), one a layer; the first reads a narrow input."""
 
     def __init__(self, shape: ModelShape, inputs: int, published: bool) -> None:
         super().__init__()
@@ -72,13 +80,16 @@ class Recurrences(nn.Module):
         self.cells = nn.ModuleList(DiffusionGru(width, shape.hidden, shape.hops, published) for width in widths)
 
     def weights(self) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Return the weights of each cell; called once a pass."""
+        """Return the weights of each layer's DCRNN cell; called once a forward pass."""
         return [cast(DiffusionGru, cell).weights() for cell in self.cells]
 
     def forward(
         self, spread: Tensor, states: list[Tensor | None], weights: list[tuple[Tensor, Tensor, Tensor]], walks: Walks
     ) -> list[Tensor | None]:
-        """Take one step through all layers: from the input's diffusions [N B, terms width] to the layers' next states."""
+        """Take one time step through all layers of DCRNN cells: return the layers' next states, [N B, H] each.
+
+        spread: the input's diffusions, [N B, terms width]. states: of the layers, None: zero. weights: as `weights` returns them.
+        """
         after: list[Tensor | None] = []
         for layer, (module, state, own) in enumerate(zip(self.cells, states, weights, strict=True)):
             cell = cast(DiffusionGru, module)
@@ -88,10 +99,11 @@ class Recurrences(nn.Module):
 
 
 class DiffusionForecaster(Forecaster):
-    """`dcrnn`: an encoder reads the window; a decoder, from its states and a zero symbol, reads its own predictions.
+    """Models `dcrnn` and `pgt-dcrnn` of a signal, recurrent networks with diffusion convolution.
 
-    `pgt-dcrnn`: no decoder; the state after step t of the last `horizon` steps of the window, read out, predicts step t of the horizon.
-    Scheduled sampling (Li et al. §2.4) is left out: the decoder sees its predictions in training, too.
+    `dcrnn`: an encoder reads the window; a decoder, from its states and a zero symbol, reads its own predictions. `pgt-dcrnn`: no decoder;
+    the state after step t of the last `horizon` steps of the window, read out, predicts step t of the horizon. Scheduled sampling (Li et
+    al. §2.4) is left out: the decoder sees its predictions in training, too.
     """
 
     def __init__(self, shape: ModelShape, walks: Walks, window: int, horizon: int) -> None:

@@ -6,8 +6,13 @@ from torch import Tensor, nn
 
 
 class Forecaster(nn.Module):
-    """A model of signals on a static graph. It reads all values of a window; which calendar channels it reads, its module says."""
+    """Model that forecasts a signal on a static graph, base of all that ranks train.
+
+    It reads all values of a window; which calendar channels it reads, its module says.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map windows [B, window, N, C], in standardised units, any strides, to [B, horizon, N] of channel 0 in the same units."""
+        """Predict: map windows of a signal [B, window, N, C], in standardised units, any strides, to [B, horizon, N] of channel 0 in the
+        same units.
+        """
         raise NotImplementedError

@@ -9,8 +9,10 @@ from torch import Tensor
 
 
 def masked_sum(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the sum of |prediction - target| where the target is not NaN, and how many there are (int64). Shapes are equal; gradients hold
-    no NaN."""
+    """Return the sum of a forecast's absolute errors, for the training loss, and the number of readings it is over (int64).
+
+    Targets that are NaN (missing readings) are left out; gradients hold no NaN. Shapes are equal.
+    """
     known = ~torch.isnan(target)
     error = (prediction - torch.where(known, target, prediction.detach())).abs()
     return error.sum(), known.sum()
@@ -18,17 +20,20 @@ def masked_sum(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedErrors:
-    """Sums of errors, float64 [5]: absolute, squared and relative errors, the number of targets, the number that the relative error counts.
+    """Sums of a forecast's errors, for validation and test scores; missing readings (NaN) are left out.
 
-    Sums of ranks and batches add up. A mean of nothing is NaN.
+    sums: float64 [5]: absolute, squared and relative errors, the number of targets, the number that the relative error is over. Sums of
+    ranks and batches add up. A mean of nothing is NaN.
     """
 
     sums: Tensor = field(default_factory=lambda: torch.zeros(5, dtype=torch.float64))
 
     @classmethod
     def of(cls, prediction: Tensor, target: Tensor, threshold: float = 1e-3) -> MaskedErrors:
-        """Sum up errors of tensors of equal shapes, on their device. Targets of magnitude up to `threshold` (0 or more) have no relative
-        error."""
+        """Sum up the errors of a forecast, tensors of equal shapes, on their device. Targets that are NaN (missing readings) are left out.
+
+        threshold: targets of magnitude up to it (0 or more) have no relative error.
+        """
         known = ~torch.isnan(target)  # picking out what is there would make the host wait for its number
         truth = target.detach().masked_fill(~known, 0).double()
         error = (prediction.detach().double() - truth).abs().masked_fill_(~known, 0)
@@ -42,25 +47,25 @@ class MaskedErrors:
 
     @property
     def targets(self) -> int:
-        """Return the number of targets that are not missing."""
+        """Return the number of readings that were predicted and are not missing."""
         return int(self.sums[3])
 
     @property
     def mae(self) -> float:
-        """Return the mean absolute error."""
+        """Return the mean absolute error of the forecast."""
         return float(self.sums[0] / self.sums[3])
 
     @property
     def rmse(self) -> float:
-        """Return the root of the mean squared error."""
+        """Return the root of the mean squared error of the forecast."""
         return float((self.sums[1] / self.sums[3]).sqrt())
 
     @property
     def mape(self) -> float:
-        """Return the mean relative error, as a share."""
+        """Return the mean relative error of the forecast, as a share."""
         return float(self.sums[2] / self.sums[4])
 
     @property
     def scores(self) -> dict[str, float]:
-        """Return MAE, RMSE and MAPE by key; empty where there was no target."""
+        """Return the forecast's MAE, RMSE and MAPE by key; empty where there was no target."""
         return {"mae": self.mae, "rmse": self.rmse, "mape": self.mape} if self.targets else {}

@@ -27,11 +27,12 @@ def forecaster(
     seed: int,
     variant: str = "exact",
 ) -> Forecaster:
-    """Build the model of `shape` on a graph, edge_index [2, E] with weights [E] (None: 1). Parameters depend only on the shape and the
-    seed.
+    """Build the forecasting model of `shape` (`dcrnn`, `a3t-gcn`, …), untrained, on a static graph.
 
-    The variant `as-published` differs from `exact` as the module of each model says. Raises UserError for unknown names and edges that
-    leave the graph.
+    Parameters depend only on the shape and the seed.
+
+    edge_index [2, E] with weights [E] (None: 1). window, horizon: steps read and predicted. The variant `as-published` differs from `exact`
+    as the module of each model says. Raises UserError for unknown names and edges that leave the graph.
     """
     if shape.name not in FORECASTERS:
         raise unknown("forecaster", shape.name, FORECASTERS)

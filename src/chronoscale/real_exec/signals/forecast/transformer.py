@@ -13,7 +13,9 @@ from chronoscale.strategies.workload import ModelShape
 
 
 class TransformerBlock(nn.Module):
-    """x + attention(norm(x)), then x + mlp(norm(x)), for tokens [B, N, H]; every token attends to all."""
+    """Block of the model `st-transformer`: x + attention(norm(x)), then x + mlp(norm(x)), for tokens [B, N, H]; every token attends to
+    all.
+    """
 
     def __init__(self, hidden: int, heads: int) -> None:
         super().__init__()
@@ -23,14 +25,14 @@ class TransformerBlock(nn.Module):
         self.up, self.down = nn.Linear(hidden, 4 * hidden), nn.Linear(4 * hidden, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map tokens [B, N, H] to tokens of the same shape."""
+        """Apply one transformer block: map tokens [B, N, H] to tokens of the same shape."""
         split = self.queries_keys_values(self.before(x)).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         x = x + self.mix(scaled_dot_product_attention(*split.unbind()).transpose(1, 2).reshape(x.shape))
         return cast(Tensor, x + self.down(gelu(self.up(self.between(x)))))
 
 
 class TransformerForecaster(Forecaster):
-    """A transformer whose tokens are nodes; the graph is not read.
+    """Model `st-transformer` of a signal, whose tokens are nodes; the graph is not read.
 
     A token is its node's window of all values through a linear layer, plus an embedding of the node, plus the last reading of the
     calendar's channels through a linear layer.

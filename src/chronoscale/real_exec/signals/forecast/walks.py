@@ -14,24 +14,24 @@ from chronoscale.strategies.signals.forecasters import DENSE_NODES
 
 
 def inverse(values: Any) -> Any:
-    """Return 1 / values, 0 where a value is 0."""
+    """Return 1 / values, 0 where a value is 0, float64: degrees of nodes without neighbours are not divided by."""
     values = np.asarray(values, np.float64)  # `bincount` of no edges counts in whole numbers, whatever the weights
     return np.divide(1.0, values, out=np.zeros_like(values), where=values != 0)
 
 
 def require_edges(edges: Int32, nodes: int) -> None:
-    """Raise UserError for edges that leave the graph."""
+    """Check the edges [2, E] of a signal's graph before a model is built. Raises UserError for edges that leave its nodes."""
     if edges.size and (edges.min() < 0 or edges.max() >= nodes):
         raise UserError(f"edges name nodes 0 .. {nodes - 1}; found {edges.min()} .. {edges.max()}")
 
 
 def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: bool = False) -> tuple[Any, Any]:
-    """Return the matrices of one step along and against the edges, scipy CSR float64 [N, N]; a node without neighbours gets zero.
+    """Return the matrices of one random-walk step along and against the edges, for DCRNN's convolution: scipy CSR float64 [N, N] each.
 
-    edges: [2, E], sources and destinations. published: PyTorch Geometric Temporal's matrices: degrees are weighted, steps are not; a step
-    sends x_i / degree_i along the edge, not the mean of neighbours; and against the edges, the e-th edge in order of (destination, source)
-    is divided by the in-degree of the e-th source in the order given. Where that degree is zero, upstream has infinity and this zero.
-    Raises UserError for edges that leave the graph.
+    A node without neighbours gets zero. edges: [2, E], sources and destinations. weight: [E], None: 1. published: PyTorch Geometric
+    Temporal's matrices: degrees are weighted, steps are not; a step sends x_i / degree_i along the edge, not the mean of neighbours; and
+    against the edges, the e-th edge in order of (destination, source) is divided by the in-degree of the e-th source in the order given.
+    Where that degree is zero, upstream has infinity and this zero. Raises UserError for edges that leave the graph.
     """
     import scipy.sparse  # noqa: PLC0415 (heavy, and models on signals alone take it)
 
@@ -50,15 +50,16 @@ def transitions(edges: Int32, weight: Float32 | None, nodes: int, published: boo
 
 
 def as_tensor(matrix: Any) -> Tensor:
-    """Convert a scipy CSR matrix to torch's, float32."""
+    """Convert a graph's matrix for a model on signals from scipy CSR to torch's CSR, float32."""
     parts = (torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).long(), torch.from_numpy(matrix.data).float())
     return torch.sparse_csr_tensor(*parts, matrix.shape, check_invariants=False)
 
 
 class Walks(nn.Module):
-    """Random walks of `hops` steps in both directions: T_k = P T_{k-1}; published: T_1 = P X, T_k = 2 P T_{k-1} - X.
+    """Random walks of `hops` steps in both directions on a signal's graph, which DCRNN convolves with: T_k = P T_{k-1}.
 
-    Small graphs have every T_k as one dense matrix [2 hops N, N]; others P and its transpose in CSR. Buffers, not trained.
+    published: T_1 = P X, T_k = 2 P T_{k-1} - X. Small graphs have every T_k as one dense matrix [2 hops N, N]; others P and its transpose
+    in CSR. Buffers, not trained.
     """
 
     def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
@@ -78,7 +79,7 @@ class Walks(nn.Module):
 
     @property
     def terms(self) -> int:
-        """Return the number of terms of a convolution: the identity, and `hops` powers in each direction."""
+        """Return the number of terms of a diffusion convolution: the identity, and `hops` powers of the walk in each direction."""
         return 1 + 2 * self.hops
 
     def _keep(self, name: str, tensor: Tensor) -> None:
@@ -94,14 +95,19 @@ class Walks(nn.Module):
         return powers
 
     def spread(self, x: Tensor, way: str = "forward") -> list[Tensor]:
-        """Return diffusions of x [N, W], 2 hops of [N, W]: steps along the edges, then against; way "backward": by transposes. No
-        gradient."""
+        """Return the diffusions of rows x [N, W] by random walks of 1 to `hops` steps: 2 hops tensors [N, W], along the edges, then
+        against. No gradient.
+
+        way: "backward" for the transposed walks.
+        """
         if self.dense:
             return list((self._matrix(way, 0) @ x).view(2 * self.hops, *x.shape))
         return [power for at in range(2) for power in self._powers(self._matrix(way, at), x)]
 
     def gather(self, parts: list[Tensor]) -> Tensor:
-        """Return the sum of T_k^T over 2 hops tensors [N, W], in the order of `spread`. No gradient."""
+        """Return, for a gradient, the sum of the transposed walks' products with `parts`, [N, W]: 2 hops tensors [N, W] in the order of
+        `spread`.
+        """
         if self.dense:
             return self._matrix("forward", 0).T @ torch.cat(parts)
         total = torch.zeros_like(parts[0])
@@ -117,11 +123,17 @@ class Walks(nn.Module):
         return total
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map x [N, ..., F] to [N, ..., terms F]: itself, then its diffusions. For narrow signals; keeps nothing for the backward pass."""
+        """Map rows x [N, ..., F] to [N, ..., terms F]: x itself, then its diffusions by random walks.
+
+        For narrow signals; keeps nothing for the backward pass.
+        """
         return cast(Tensor, _Diffusion.apply(x, self))  # type: ignore[no-untyped-call]
 
     def convolve(self, x: Tensor, weight: Tensor, base: Tensor) -> Tensor:
-        """Return base [N B, O] + sum over terms m of T_m x weight[m], for x [N B, F] and weight [terms, F, O]."""
+        """Return the diffusion convolution of rows x [N B, F] plus `base` [N B, O]: base + sum over terms m of T_m x weight[m].
+
+        weight: [terms, F, O]; term 0 is the identity.
+        """
         return cast(Tensor, _Convolution.apply(x, weight, base, self))  # type: ignore[no-untyped-call]
 
 

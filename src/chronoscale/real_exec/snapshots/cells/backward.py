@@ -12,13 +12,17 @@ from chronoscale.real_exec.snapshots.cells.cell import Cell, CellGrid, gradient
 
 
 class CellBackward:
-    """The BACKWARD rows of a grid's cells."""
+    """BACKWARD rows of snapshot groups that are spread over ranks: the gradient pass of each cell (snapshot and layer) on one rank."""
 
     def __init__(self, grid: CellGrid) -> None:
         self._grid = grid
 
     def run(self, task: Task, cell: Cell) -> None:
-        """Leave gradients in a cell's leaves and in the parameters, and drop what no later row reads."""
+        """Run the gradient pass of a cell (a snapshot and layer of a group): leave gradients in its leaves and in the parameters, and drop
+        what no later row reads.
+
+        task: the BACKWARD row. Attention's cells whose rows other ranks read take two rows, with an exchange of gradients between them.
+        """
         if cell.halves:  # attention's remote readers have returned their gradients of the transformation
             assert cell.wide is not None and cell.dense is not None
             torch.autograd.backward(cell.dense, gradient(cell.wide)[: self._grid.rows((task.unit, task.step))])

@@ -21,10 +21,10 @@ from chronoscale.strategies.snapshots.cell_memory import output_stage
 
 @dataclass(slots=True)
 class Cell:
-    """Tensors of one snapshot and layer of a group.
+    """Tensors of one snapshot and layer of a group on one rank, where groups, or their rows, are spread over ranks.
 
-    N own rows, C with remote ones behind them, D input features, H hidden ones. Leaves collect gradients where something is trained below
-    them.
+    N own rows (nodes), C with other ranks' (remote) ones behind them, D input features, H hidden ones. Leaves collect gradients where
+    something is trained below them.
     """
 
     x: Tensor | None = None  # [N, D], leaf: own rows of the layer below
@@ -41,12 +41,12 @@ class Cell:
 
     @property
     def down(self) -> Tensor | None:
-        """Return the leaf that holds the gradient of the layer below; own rows come first."""
+        """Return the leaf tensor of a cell that holds the gradient for the layer below; own rows come first. None before it is computed."""
         return self.x if self.x is not None else self.wide
 
 
 def gradient(leaf: Tensor) -> Tensor:
-    """Return a leaf's gradient; zeros where nothing that is trained reads it."""
+    """Return the gradient of a cell's leaf tensor, on one rank; zeros where nothing that is trained reads it."""
     return leaf.grad if leaf.grad is not None else torch.zeros_like(leaf)
 
 
@@ -54,10 +54,10 @@ SnapshotKey = tuple[int, int]  # (unit, step)
 
 
 class CellGrid(ABC):
-    """Cells of one rank, by snapshot and layer, and the snapshots on its device, between rows.
+    """Cells (the tensors of a snapshot and layer) of one rank, and the snapshots on its device, between rows of the schedule.
 
-    A subclass says what there is of a snapshot: how many rows, where remote ones come from, what state it begins with, what it predicts. A
-    snapshot's key is (unit, step).
+    A subclass, one for each kind of schedule, says what there is of a snapshot: how many rows (nodes), where other ranks' rows come from,
+    what state it begins with, what it predicts. A snapshot's key is (unit, step): its group or window, and its place there.
     """
 
     def __init__(self, model: SnapshotModel, device: torch.device) -> None:
@@ -68,72 +68,77 @@ class CellGrid(ABC):
 
     @abstractmethod
     def rows(self, key: SnapshotKey) -> int:
-        """Return how many own rows a snapshot has."""
+        """Return how many nodes of a snapshot this rank computes (its own rows). key: (unit, step)."""
 
     @abstractmethod
     def counts(self, key: SnapshotKey) -> list[int]:
-        """Return how many own rows each rank has of a snapshot."""
+        """Return how many nodes of a snapshot each rank computes. key: (unit, step)."""
 
     @abstractmethod
     def route(self, key: SnapshotKey) -> Route:
-        """Return how a snapshot's remote rows are exchanged."""
+        """Return which rows of a snapshot this rank exchanges with which others. key: (unit, step)."""
 
     @abstractmethod
     def transfer(self, task: Task) -> None:
-        """Copy a snapshot and its input features to the device (H2D)."""
+        """Copy a snapshot and its input features to this rank's device (H2D)."""
 
     @abstractmethod
     def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
-        """Return a snapshot's adjacency and input features on the device."""
+        """Return a snapshot's adjacency, and its input features [rows, F], on this rank's device. key: (unit, step)."""
 
     @abstractmethod
     def drop_features(self, key: SnapshotKey) -> None:
-        """Release a snapshot's input features: they have been read, and have no gradient."""
+        """Release a snapshot's input features on this rank's device: they have been read, and have no gradient."""
 
     @abstractmethod
     def drop_snapshot(self, key: SnapshotKey) -> None:
-        """Release a snapshot: its last gradient row is done."""
+        """Release a snapshot on this rank's device: its last gradient row is done."""
 
     @abstractmethod
     def predicts(self, step: int) -> bool:
-        """Return whether the snapshot of a step has a prediction and a loss."""
+        """Return whether the snapshot at a step of its group or window has a prediction and a loss."""
 
     @abstractmethod
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Return the contribution of own outputs [N, H] to the loss of the iteration."""
+        """Return what this rank's outputs [N, H] for a snapshot add to the loss of the iteration, a scalar."""
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
-        """Return the state that a recurrence goes on from, as leaves: that of `last`, the cell of the snapshot before; None for zero."""
+        """Return the recurrent state that a snapshot of a group goes on from on this rank, as leaf tensors; None for zero.
+
+        last: the cell of the snapshot before, whose state it is.
+        """
         if last is None:
             return None
         assert last.after is not None
         return [part.detach().requires_grad_() for part in last.after]
 
     def whole_state(self, task: Task, begins: list[Tensor] | None) -> list[Tensor] | None:
-        """Return the whole state that a recurrence goes on from, of the leaves that it begins with."""
+        """Return the whole recurrent state that a snapshot goes on from, made of the leaf tensors that it begins with (`initial_state`); by
+        default these.
+        """
         return begins
 
     def keep_state(self, task: Task, after: list[Tensor]) -> None:
-        """Keep, for later units, the state that a recurrence has come to; by default nothing."""
+        """Keep on this rank, for later windows, the recurrent state after a snapshot; by default nothing."""
         return None
 
     def at(self, task: Task) -> Cell:
-        """Return the cell of a row."""
+        """Return the tensors of the snapshot and layer that a row of the schedule computes on."""
         return self.cells[task.unit, task.step, task.layer]
 
     def constant(self, layer: int) -> bool:
-        """Return whether nothing that is trained lies below a layer's aggregation."""
+        """Return whether a layer aggregates inputs that nothing trained has made, so that no gradient goes below."""
         return layer == 0 and not self.shape.transforms_first
 
     def input(self, task: Task, cell: Cell) -> Tensor:
-        """Return the own rows that a cell reads, [N, D]: features, or a leaf of the layer below."""
+        """Return what a cell reads of this rank's own nodes, [N, D]: input features, or a leaf cut from the layer below."""
         if cell.x is None:
             below = self.on_device((task.unit, task.step))[1] if task.layer == 0 else self.output(task.unit, task.step, task.layer - 1)
             cell.x = below.detach().contiguous().requires_grad_(task.layer > 0)
         return cell.x
 
     def output(self, unit: int, step: int, layer: int) -> Tensor:
-        """Return a cell's output to the layer above, [N, H]."""
+        """Return the output of a computed snapshot and layer to the layer above, [N, H], on this rank."""
         cell, block = self.cells[unit, step, layer], self.model.block(layer)
         if not isinstance(block, EvolvingBlock) and block.step is not None:
             assert cell.after is not None

@@ -15,7 +15,10 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 
 class CellExchange:
-    """Rows of communication. A row means one thing before a cell's gradient pass, and the reverse after it."""
+    """Communication rows of snapshot groups or windows that are spread over ranks, on one rank.
+
+    A row means one thing before a cell's gradient pass, and the reverse after it.
+    """
 
     def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
         self._grid, self._ranks = grid, context.exchange
@@ -23,7 +26,9 @@ class CellExchange:
         self.moved: dict[int, int] = {}  # task -> bytes that a row received from or sent to other ranks
 
     def all_to_all(self, task: Task, cell: Cell) -> None:
-        """Fetch a cell's remote rows; or, after the gradient pass, return their gradients, or those of candidates."""
+        """Fetch the rows that a cell reads of other ranks; or, after its gradient pass, return their gradients, or those of candidates of a
+        summary.
+        """
         if cell.halves == 0:
             self._fetch(task, cell)
         elif cell.summary is not None and cell.halves > 1:
@@ -33,7 +38,7 @@ class CellExchange:
             cell.halves = 2
 
     def all_gather(self, task: Task, cell: Cell) -> None:
-        """Gather every rank's candidates of the summary."""
+        """Gather from all ranks the candidates of EvolveGCN-H's summary (each rank's highest-scored nodes of a snapshot)."""
         assert cell.picked is not None
         own = cell.picked.detach()
         record_use(own)
@@ -41,7 +46,9 @@ class CellExchange:
         self.moved[task.task] = own.nbytes
 
     def send(self, task: Task, cell: Cell) -> None:
-        """Send the cell's state; or, after the gradient pass, the gradient of the state that was received."""
+        """Send a cell's recurrent state to the rank with the next snapshot; or, after the gradient pass, return the gradient of the state
+        that came from the one before.
+        """
         parts = cell.after
         if cell.halves:
             assert cell.before is not None
@@ -54,7 +61,7 @@ class CellExchange:
         self.moved[task.task] = message.nbytes
 
     def receive(self, task: Task, cell: Cell) -> None:
-        """Receive the state before a cell that has not run; or, after that, the gradient of its own state."""
+        """Receive the recurrent state that a cell goes on from; or, once it has run, the gradient of its own state."""
         shape, rows = self._grid.shape, self._grid.rows((task.unit, task.step))
         each = (shape.hidden, shape.width(task.layer)) if shape.evolves_weights else (rows, shape.depth * shape.hidden)
         message = torch.empty(shape.states, *each, device=self._grid.device)

@@ -15,19 +15,20 @@ from chronoscale.strategies.snapshots.cell_memory import output_stage, stages
 
 
 class CellForward:
-    """Forward rows of a grid's cells. recomputes: rows save only a cell's inputs, and `again` computes the remaining tensors, with
-    gradients.
+    """Forward rows of snapshot groups or windows that are spread over ranks, on one rank, cell by cell (snapshot and layer).
+
+    recomputes: rows save only a cell's inputs, and `recompute` computes the remaining tensors again, with gradients.
     """
 
     def __init__(self, grid: CellGrid, recomputes: bool) -> None:
         self._grid, self._recomputes = grid, recomputes
 
     def transfer(self, task: Task, cell: Cell) -> None:
-        """Copy a snapshot and its input features to the device (H2D)."""
+        """Copy the snapshot of an H2D row, and its input features, to this rank's device."""
         self._grid.transfer(task)
 
     def stage(self, task: Task, cell: Cell) -> None:
-        """Compute one stage of a cell: AGGREGATE, TRANSFORM or TEMPORAL."""
+        """Compute one stage of a snapshot and layer on this rank: AGGREGATE, TRANSFORM or TEMPORAL, whichever the row is."""
         with torch.set_grad_enabled(not self._recomputes):
             self._compute(task.op, task, cell)
         last = output_stage(self._grid.shape, task.layer)
@@ -36,7 +37,7 @@ class CellForward:
             cell.sum = cell.sum if last is Op.AGGREGATE or self._grid.constant(task.layer) else None
 
     def recompute(self, task: Task, cell: Cell) -> None:
-        """Compute all stages of a cell with gradients (FORWARD)."""
+        """Compute all stages of a snapshot and layer again, with gradients, for the gradient pass that follows (FORWARD row)."""
         for op in stages(self._grid.shape, task.layer):
             if op is not Op.AGGREGATE or not self._grid.constant(task.layer):
                 self._compute(op, task, cell)

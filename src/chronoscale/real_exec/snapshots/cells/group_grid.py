@@ -16,7 +16,8 @@ from chronoscale.strategies.workload import Hyper
 
 
 class GroupGrid(CellGrid):
-    """The cells of one rank's snapshot groups.
+    """Cells of one rank for snapshot groups that are spread over ranks: they begin from the zero state and have the same nodes in every
+    snapshot.
 
     groups: how many an iteration has, over all ranks; its loss is their mean. goals, set before training: what own rows of a snapshot
     predict, a row a node.
@@ -31,7 +32,7 @@ class GroupGrid(CellGrid):
         self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 
     def snapshot(self, key: SnapshotKey) -> int:
-        """Return a snapshot's number in the sequence."""
+        """Return the number in the sequence of a group's snapshot. key: (group, step)."""
         return key[0] * self._hyper.stride + key[1]
 
     def rows(self, key: SnapshotKey) -> int:
@@ -66,7 +67,9 @@ class GroupGrid(CellGrid):
         return self.shape.predicts_each or step == self._hyper.group_size - 1
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Return own rows' part of the mean over all predictions of nodes, snapshots and groups."""
+        """Return this rank's part of the iteration's loss from a snapshot's outputs [N, H]: of the mean over all predictions of nodes,
+        snapshots and groups.
+        """
         objective = self.region.objective
         total = objective.total(self.model.readout(output), self.goals[task.unit, task.step])
         predictions = self._hyper.group_size if self.shape.predicts_each else 1

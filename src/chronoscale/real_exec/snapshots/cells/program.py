@@ -22,8 +22,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class CellProgram(Trainer):
-    """Program of groups that are spread over ranks. Losses are means over all nodes and the groups of an iteration; a rank adds its own
-    share."""
+    """A rank's program for snapshot groups that are spread over ranks, by snapshots or by vertex parts.
+
+    Losses are means over all nodes and the groups of an iteration; a rank adds its own share.
+    """
 
     def __init__(self, schedule: Schedule, region: Region, learner: Learner[SnapshotModel], hyper: Hyper, context: Context) -> None:
         self.tasks = tasks_of(schedule, context.rank)
@@ -64,7 +66,7 @@ class CellProgram(Trainer):
         self.learner.check()
 
     def inputs_finite(self, iteration: int) -> bool:
-        """Return whether the features of own rows are finite."""
+        """Return whether the input features of this rank's nodes are finite, in all snapshots that it reads."""
         return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 
     def finish(self) -> EpochResult:

@@ -16,13 +16,19 @@ ACTIONS = tuple(product((-1, 0, 1), repeat=2))  # halve, keep or double the wind
 
 
 def state_of(before: float, loss: float) -> int:
-    """Return the state of training: 0 where the loss falls, 1 where it hardly changes, 2 where it rises."""
+    """Return the state of training that DynaHB's agent acts on: 0 where the loss falls, 1 where it hardly changes, 2 where it rises.
+
+    before: the loss before the last action.
+    """
     change = (loss - before) / max(abs(before), 1e-12)
     return 0 if change < -FLAT else 2 if change > FLAT else 1
 
 
 class Agent:
-    """The Q-learner on the rank that decides. timed: saved time is rewarded, too, so that choices depend on the machine."""
+    """Q-learner (tabular) on rank 0 that chooses batch sizes while DynaHB trains.
+
+    timed: saved time is rewarded, too, so that choices depend on the machine.
+    """
 
     def __init__(self, first: BatchSize, limit: BatchSize, seed: int, timed: bool = False) -> None:
         self.choice = first
@@ -36,7 +42,9 @@ class Agent:
         self._last: tuple[int, int, float, int] | None = None  # state, action, and what loss and time were then
 
     def next_choice(self, loss: float, ns: int) -> BatchSize:
-        """Return the sizes of the batch to come, after an iteration with this loss (mean over ranks) that took `ns`."""
+        """Return the sizes (snapshots, nodes) of DynaHB's batch to come, after an iteration with this loss (mean over ranks) that took
+        `ns`.
+        """
         self._losses.append(loss)
         self._ns += ns
         if len(self._losses) == EVERY:

@@ -14,7 +14,7 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 
 
 class Averaging:
-    """Delayed averaging of parameters over ranks (DynaHB).
+    """Delayed averaging of a model's parameters over ranks while DynaHB trains.
 
     With x(i) the parameters that a rank's iteration i begins with, y(i) = x(i) + d(i) what its optimiser makes of them, and A(i) the mean
     of y(i) over ranks: x(i + 1) = A(i - 1) + d(i). A(i) is summed while iteration i + 1 runs, so that no rank waits for another's current
@@ -26,13 +26,17 @@ class Averaging:
         self._message = self._arrived = torch.empty(0)
 
     def begin(self, numbers: Tensor) -> None:
-        """Begin an epoch, in which all ranks have the same parameters; `numbers` stand for those of the iteration before the first."""
+        """Begin an epoch of delayed averaging, in which all ranks have the same parameters.
+
+        numbers: fp32, stand for those that travel with the parameters of the iteration before the first.
+        """
         self._arrived = torch.cat([self._own(), numbers.to(self._own().device)])
 
     def step(self, optimise: Callable[[], None], next_numbers: Callable[[Tensor], Tensor]) -> None:
-        """Load the last mean, and add this rank's optimiser step (OPTIMIZE).
+        """Set this rank's parameters to the last mean over ranks plus its own optimiser step (OPTIMIZE).
 
-        next_numbers: from the numbers that were summed with that mean to those that this rank adds to the next sum, fp32 [numbers] both.
+        optimise: takes that step. next_numbers: from the numbers that were summed with that mean to those that this rank adds to the next
+        sum, fp32 [numbers] both.
         """
         before = self._own()
         optimise()
@@ -44,12 +48,12 @@ class Averaging:
             self._arrived = self._message
 
     def all_reduce(self) -> None:
-        """Sum up the mean of what ranks have made of their parameters (ALLREDUCE)."""
+        """Sum the mean over ranks of their parameters, and the numbers that travel with them (ALLREDUCE)."""
         self._collective.all_reduce(acquire(self._message))
         self._arrived = self._message
 
     def take_up(self) -> None:
-        """Set all ranks' parameters to the last mean (COPY), after the last iteration."""
+        """Set this rank's parameters to the last mean over ranks (COPY), after the last iteration."""
         vector_to_parameters(self._arrived[: len(self._own())], self._model.parameters())
 
     def _own(self) -> Tensor:

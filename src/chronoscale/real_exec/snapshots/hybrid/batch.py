@@ -19,7 +19,10 @@ from chronoscale.strategies.schedule import Op
 
 
 def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full:
-    """Return rows (ascending ids) of an adjacency as a matrix [rows, columns]; all their entries are among `columns` (ascending ids)."""
+    """Cut rows out of a snapshot's adjacency for a batch of DynaHB, as a matrix [rows, columns] with the scale of its rows, in host memory.
+
+    rows, columns: ascending node ids, int64; all entries of these rows are among `columns`. pins: in pinned memory.
+    """
     begin = csr.indptr[rows]
     degree = csr.indptr[rows + 1] - begin
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -31,9 +34,11 @@ def submatrix(csr: WeightedCSR, rows: Int64, columns: Int64, pins: bool) -> Full
 
 
 class HybridBatch:
-    """A batch of `nodes` (ascending ids) in the window that begins with snapshot `first`.
+    """Batch of DynaHB on one rank: `nodes` (ascending ids) in the window of snapshots that begins with `first`, from features on the host
+    to its loss.
 
-    Rows run step by step. Schedules are planned for the largest window; a step beyond this one's does nothing.
+    choice: numbers of snapshots and nodes. Rows run step by step. Schedules are planned for the largest window; a step beyond this one's
+    does nothing.
     """
 
     def __init__(self, material: SnapshotMaterial, choice: BatchSize, first: int, nodes: Int64, layers: int) -> None:
@@ -50,7 +55,11 @@ class HybridBatch:
         self._made: Tensor | None = None
 
     def gather(self, step: int, csr: WeightedCSR) -> int:
-        """Gather a step's features, and cut the rows of every layer (GATHER); return bytes of the features."""
+        """Gather the features of one snapshot of the batch in host memory, and cut the adjacency rows of every layer (GATHER); return bytes
+        of the features.
+
+        csr: the whole adjacency of the snapshot.
+        """
         rows, inputs = self.reach.rows, self.reach.inputs[step]
         columns = (inputs, *rows[:-1])
         forms = [submatrix(csr, own, read, self._material.pins) for own, read in zip(rows, columns, strict=True)]
@@ -59,14 +68,14 @@ class HybridBatch:
         return features.nbytes
 
     def send(self, step: int, device: torch.device) -> int:
-        """Copy a step's features and rows to the device (H2D); return bytes."""
+        """Copy the features and adjacency rows of one snapshot of the batch to the device (H2D); return bytes."""
         forms, features = self._host.pop(step)
         held = features.clone() if device.type == "cpu" else features.to(device, non_blocking=True)
         self._held[step] = [form.to(device) for form in forms], held
         return sum(form.nbytes for form in forms) + features.nbytes
 
     def compute(self, op: Op, step: int, layer: int, model: SnapshotModel) -> None:
-        """Compute AGGREGATE, TRANSFORM or TEMPORAL of a layer."""
+        """Compute AGGREGATE, TRANSFORM or TEMPORAL of a layer for one snapshot of the batch, on this rank's device."""
         block = model.block(layer)
         assert isinstance(block, (GcnBlock, EvolvingBlock))
         if op is Op.AGGREGATE:
@@ -91,8 +100,9 @@ class HybridBatch:
             self._below[step] = block.step.output(after)
 
     def loss(self, model: SnapshotModel, horizon: int, device: torch.device) -> Tensor:
-        """Return the mean loss over what the batch predicts: rows of the newest snapshot, or of every one where weights evolve; zero for
-        nothing."""
+        """Return the mean loss over what the batch predicts, a scalar: its nodes in the newest snapshot, or in every one where weights
+        evolve; 0 for nothing.
+        """
         objective, last = self._material.objective, self.choice.window - 1
         total, count = torch.zeros((), device=device), 0
         own = torch.from_numpy(self.nodes)

@@ -30,7 +30,7 @@ from chronoscale.strategies.workload import Hyper
 
 
 class HybridProgram(SamplingTrainer):
-    """Program of hybrid batches. Losses are means over ranks.
+    """A rank's program for DynaHB's hybrid batches: some nodes in a window of snapshots. Losses are means over ranks.
 
     What batches hold follows from the number of the pass (`epoch`), the seed, the rank and their size. Where it `adapts`, rank 0's agent
     chooses the size; it learns from pass to pass, and starts anew in a new program.
@@ -71,7 +71,7 @@ class HybridProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """Begin an epoch; its first batches are as large as the last ones of the epoch before."""
+        """Begin an epoch of DynaHB on this rank; its first batches are as large as the last ones of the epoch before."""
         self._draws = WindowBatches(self.hyper.seed, self.epoch)
         self.batches.clear()
         self.choices = dict.fromkeys(range(LEAD), self._choice)

@@ -18,7 +18,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SampledGrid(CellGrid):
-    """The cells of one rank. snapshots: how many the windows slide over. `begin` is called before every epoch."""
+    """Cells (the tensors of a snapshot and layer) of one rank for windows of sampled snapshots. `begin` is called before every epoch.
+
+    snapshots: how many the windows slide over.
+    """
 
     def __init__(
         self, share: EpochShare, snapshots: int, material: SnapshotMaterial, model: SnapshotModel, hyper: Hyper, device: torch.device
@@ -33,14 +36,14 @@ class SampledGrid(CellGrid):
         self.sums: dict[int, Tensor] = {}  # normalised, of the first layer, by snapshot
 
     def begin(self, sampling: NeighbourSampling) -> None:
-        """Begin an epoch with what it draws."""
+        """Begin an epoch on this rank: drop what the last one left. sampling: the neighbours that this one draws."""
         self.epoch_share.begin(sampling)
         self.cells.clear()
         self._there.clear()
         self.sums.clear()
 
     def snapshot(self, key: SnapshotKey) -> int:
-        """Return a snapshot's number in the sequence."""
+        """Return the number in the sequence of a window's snapshot. key: (window, step)."""
         return key[0] + key[1]
 
     def rows(self, key: SnapshotKey) -> int:
@@ -81,11 +84,13 @@ class SampledGrid(CellGrid):
             self._there.pop(self.snapshot(key), None)
 
     def predicts(self, step: int) -> bool:
-        """Return whether a step has a prediction: every one where weights evolve, else the newest."""
+        """Return whether the snapshot at a step of a window has a prediction: every one where weights evolve, else the newest."""
         return self.shape.predicts_each or step + 1 == self.length
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Return own rows' part of the mean over all that a window predicts."""
+        """Return this rank's part of the loss of a window from a snapshot's outputs [N, H]: of the mean over all that the window
+        predicts.
+        """
         objective, number = self._material.objective, self.snapshot((task.unit, task.step))
         total = objective.total(self.model.readout(output), self.epoch_share.target(number + self._hyper.horizon))
         return total / (objective.predictions * (self.length if self.shape.predicts_each else 1))

@@ -23,9 +23,10 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SampledProgram(SamplingTrainer):
-    """Program of sampled windows. Losses are means over the rows that a window predicts, on whichever ranks they are.
+    """A rank's program for windows of snapshots with sampled neighbours.
 
-    What a pass draws follows from its number, `epoch`, and the seed, on all ranks alike and whatever their number.
+    Losses are means over the rows that a window predicts, on whichever ranks they are. What a pass draws follows from its number, `epoch`,
+    and the seed, on all ranks alike and whatever their number.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class SampledProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """Draw the epoch's assignment of nodes to ranks, and its samples."""
+        """Begin an epoch on this rank: draw which nodes are on which rank, and prepare to sample neighbours."""
         self.grid.begin(sampling_of(self.hyper, self.epoch))
         self.learner.clear()
 

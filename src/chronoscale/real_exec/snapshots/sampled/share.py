@@ -18,14 +18,16 @@ from chronoscale.real_exec.snapshots.region import Route
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A rank's rows of a sampled snapshot on the host: adjacency [rows, rows + remote] with the scale of own rows, and their route."""
+    """One rank's rows of a snapshot with sampled neighbours, in host memory: adjacency [rows, rows + remote] with the scale of own rows,
+    and their route.
+    """
 
     full: Full
     route: Route
 
 
 class EpochShare:
-    """Share of the nodes that one rank has in an epoch.
+    """Share of the nodes that one rank has in an epoch, where every epoch deals nodes to ranks anew and samples their neighbours.
 
     snapshots: how many are read. `begin` is called before every epoch; features lie with the rank that had their nodes in the epoch before,
     until `deal` moves them.
@@ -41,7 +43,10 @@ class EpochShare:
         self._features = torch.empty(0)
 
     def begin(self, sampling: NeighbourSampling) -> None:
-        """Begin an epoch. Features are read again where this epoch does not follow the last one."""
+        """Begin an epoch on this rank: draw which nodes each rank has.
+
+        Features are read again where this epoch does not follow the last one.
+        """
         nodes, self._sampling = self._material.num_nodes, sampling
         self._before, self.layout = (random_layout(nodes, self._ranks, sampling.seed, sampling.epoch + i) for i in (0, 1))
         self.own = torch.from_numpy(self.layout.nodes(self._rank))
@@ -51,7 +56,7 @@ class EpochShare:
         self._samples: dict[int, Sample] = {}
 
     def deal(self, exchange: Exchange) -> int:
-        """Send features to their nodes' new ranks (ALLTOALL); return bytes that were received."""
+        """Send input features to their nodes' ranks of this epoch (ALLTOALL); every rank calls it. Returns bytes that were received."""
         before = self._before
         now = self.layout
         rank = self._rank
@@ -77,7 +82,7 @@ class EpochShare:
         return arrived.nbytes
 
     def sample(self, snapshot: int) -> None:
-        """Draw a snapshot's neighbours and number them for this rank (SAMPLE)."""
+        """Draw the neighbours of a snapshot's nodes, and number them for this rank (SAMPLE)."""
         graph = self._material.snapshots[snapshot]
         layout = self.layout
         rank = self._rank
@@ -93,13 +98,13 @@ class EpochShare:
         self._samples[snapshot] = Sample(Full(CSR(indptr, indices, values, block.rows + len(block.remote)).check(), scale), route)
 
     def take(self, snapshot: int) -> tuple[Sample, Tensor]:
-        """Return a sample, once, and the input features of own rows, float32 [rows, F]."""
+        """Return a snapshot's sample on this rank, once, and the input features of its nodes, float32 [rows, F], in host memory."""
         width = self._features.shape[1] // self._each
         at = snapshot * width if self._each > 1 else 0
         return self._samples.pop(snapshot), self._features[:, at : at + width]
 
     def target(self, snapshot: int) -> Tensor:
-        """Return the targets of own rows."""
+        """Return the true values to predict of this rank's nodes in a snapshot, a row each, on its device."""
         return to_device(self._material.target(snapshot)[self.own], self._device)
 
     @property

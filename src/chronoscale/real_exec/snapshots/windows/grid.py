@@ -25,10 +25,10 @@ from chronoscale.real_exec.snapshots.windows.states import PrefixStates, Scatter
 
 @dataclass(frozen=True, slots=True)
 class WindowLayout:
-    """The places of a window: the retention level of each, the oldest first, and how windows predict and inherit.
+    """Layout of FlareDTDG's sliding windows: how much each place of a window keeps of its snapshot, and how windows predict and inherit.
 
-    shrinks: snapshots are cut on the device as they age (else each window builds them anew). each, inherits: as in
-    `strategies.flaredtdg.keeping.Keeping`.
+    level: the retention level of each place, the oldest first; 0 keeps all. shrinks: snapshots are cut on the device as they age (else each
+    window builds them anew). each, inherits: as in `strategies.flaredtdg.retention.WindowRetention`.
     """
 
     level: tuple[int, ...]
@@ -39,7 +39,10 @@ class WindowLayout:
 
 
 class WindowGrid(CellGrid):
-    """The cells of one rank. `begin` is called before every epoch."""
+    """Cells (the tensors of a snapshot and layer) of one rank for FlareDTDG's sliding windows. `begin` is called before every epoch.
+
+    A snapshot stays on the device from window to window, and shrinks with its age.
+    """
 
     def __init__(
         self,
@@ -59,8 +62,10 @@ class WindowGrid(CellGrid):
         self._built: dict[SnapshotKey, SnapshotRows] = {}  # of snapshots that do not shrink, for one window
 
     def begin(self, layout: Layout, newest: Int64, first: set[int]) -> None:
-        """Begin an epoch: how nodes are numbered, the newest snapshot of every window, and which windows begin a segment of the
-        sequence."""
+        """Begin an epoch of sliding windows on this rank.
+
+        layout: how nodes are numbered. newest: the newest snapshot of every window. first: which windows begin a segment of the sequence.
+        """
         self._layout = layout
         self._newest = newest
         self._first = first
@@ -92,7 +97,7 @@ class WindowGrid(CellGrid):
         return self._material.objective.count(target[mask])
 
     def snapshot(self, key: SnapshotKey) -> int:
-        """Return a snapshot's number in the sequence."""
+        """Return the number in the sequence of a window's snapshot. key: (window, step)."""
         return int(self._newest[key[0]]) - (len(self.windows.level) - 1 - key[1])
 
     def level(self, key: SnapshotKey) -> int:
@@ -109,12 +114,12 @@ class WindowGrid(CellGrid):
         return self.host_blocks.route(self.snapshot(key), self.level(key))
 
     def number(self, task: Task) -> None:
-        """Number a snapshot's rows by the epoch's order, on the host, before it is sent (REMAP on the host lane)."""
+        """Number a snapshot's rows by the epoch's order of nodes, on the host, before it is sent (REMAP on the host lane)."""
         if self._has_to_arrive(key := (task.unit, task.step)):
             self.host_blocks.number(self.snapshot(key), self._level_there(key))
 
     def transfer(self, task: Task) -> None:
-        """Copy a snapshot to the device (H2D), unless it is there.
+        """Copy a row's snapshot to this rank's device (H2D), unless an earlier window has left it there.
 
         Where a segment begins in this epoch, and did not in the one that was planned, snapshots are copied when they are read.
         """
@@ -137,7 +142,7 @@ class WindowGrid(CellGrid):
         return self.windows.shrinks and self.windows.level[step] < self.windows.level[step + 1]
 
     def remap(self, task: Task) -> None:
-        """Rebuild the retained part of a snapshot (REMAP on the device)."""
+        """Build anew, on the device, what a window retains of an aged snapshot (REMAP on the device)."""
         key = task.unit, task.step
         own, remote = self.host_blocks.kept_masks(self.snapshot(key), self.level(key))
         rows, edges, halo = self.host_blocks.size(self.snapshot(key), self.level(key))
@@ -147,7 +152,7 @@ class WindowGrid(CellGrid):
         self._built[key] = remap(whole, to_device(own, self.device), to_device(remote, self.device), rows, halo, edges + rows)
 
     def on_device(self, key: SnapshotKey) -> tuple[Full, Tensor]:
-        """Return a snapshot, cut to what its age leaves of it, and its features."""
+        """Return a snapshot on this rank's device, cut to what its age leaves of it, and its features. key: (window, step)."""
         rows = self._built[key] if key in self._built else self._on_device(key)
         return rows.full, rows.features
 
@@ -175,7 +180,7 @@ class WindowGrid(CellGrid):
         return SnapshotRows(Full(shrink(graph, own, halo, edges + own), scale), left), now
 
     def drop_features(self, key: SnapshotKey) -> None:
-        """Do nothing: features stay for as long as their snapshot."""
+        """Do nothing: in sliding windows, features stay for as long as their snapshot."""
 
     def drop_snapshot(self, key: SnapshotKey) -> None:
         self._built.pop(key, None)
@@ -183,17 +188,20 @@ class WindowGrid(CellGrid):
             self._there.pop(key, None)
 
     def end_window(self, unit: int) -> None:
-        """Drop the cells of a window that has been trained on."""
+        """Drop the cells of a window that has been trained on; hidden states, too, where the next one inherits none. unit: the window."""
         self.cells.clear()
         if unit + 1 in self._first or not self.windows.inherits:
             self.states.forget()
 
     def predicts(self, step: int) -> bool:
-        """Return whether a step has a prediction: every one where weights evolve, or as published; else the newest."""
+        """Return whether the snapshot at a step of a window has a prediction: every one where weights evolve, or as published; else the
+        newest.
+        """
         return self.shape.predicts_each or self.windows.each or step + 1 == len(self.windows.level)
 
     def share(self, task: Task, output: Tensor) -> Tensor:
-        """Return own rows' part of the mean over all rows that a window predicts.
+        """Return this rank's part of the loss of a window from a snapshot's outputs [N, H]: of the mean over all rows that the window
+        predicts.
 
         As published: the mean over snapshots of each rank's own mean, times its share of the nodes, averaged over ranks.
         """
@@ -208,9 +216,10 @@ class WindowGrid(CellGrid):
         return objective.total(predicted, target) / total
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
-        """Return the state that a recurrence goes on from, as leaves: that of `last`, and inherited rows behind it.
+        """Return the recurrent state that a window's snapshot goes on from, as leaf tensors: that of `last`, and rows inherited from the
+        window before behind it.
 
-        Where these are joined into a copy, and nothing else reads the state of `last`, it is released.
+        last: the cell of the snapshot before. Where these are joined into a copy, and nothing else reads its state, that is released.
         """
         before = None if last is None else [part.detach() for part in last.after or ()]
         if last is not None and not self.windows.shrinks:  # rows are no prefixes: the gradient has to find them
@@ -237,6 +246,9 @@ class WindowGrid(CellGrid):
 
 
 def first_of(segments: list[range]) -> tuple[Int64, set[int]]:
-    """Return the newest snapshot of every window, and which windows begin a segment."""
+    """Return the newest snapshot of every sliding window of an epoch, int64, and which windows begin a segment.
+
+    segments: where windows slide without a break: the numbers of their newest snapshots.
+    """
     newest = np.concatenate([np.arange(segment.start, segment.stop) for segment in segments])
     return newest, set(np.cumsum([0, *(len(segment) for segment in segments)])[:-1].tolist())

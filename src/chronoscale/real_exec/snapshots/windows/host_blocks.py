@@ -18,7 +18,7 @@ from chronoscale.real_exec.snapshots.region import Route
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """A snapshot, or what is left of it, on a device.
+    """One rank's rows (nodes) of a snapshot, or what sliding windows leave of them, on a device.
 
     full: adjacency [rows, rows + halo] with the scale of own rows; features: of own and remote rows, float32 [rows + halo, F].
     """
@@ -28,17 +28,21 @@ class SnapshotRows:
 
     @property
     def halo(self) -> int:
-        """Return how many remote rows there are."""
+        """Return how many rows of other ranks (remote rows) this rank reads of the snapshot."""
         return self.full.graph.num_cols - self.full.graph.num_rows
 
     def to(self, device: torch.device, shares: bool) -> SnapshotRows:
-        """Copy to a device, asynchronously where the host memory is pinned."""
+        """Copy one rank's rows of a snapshot to a device, asynchronously where the host memory is pinned. shares: as `Full.to`."""
         features = self.features.clone() if device.type == "cpu" else self.features.to(device, non_blocking=True)
         return SnapshotRows(self.full.to(device, shares), features)
 
 
 class HostBlocks:
-    """Blocks of one rank in host memory. Blocks are built on first use and stay until the epoch's end; rows stay until they are sent."""
+    """One rank's rows of the snapshots in host memory, in an epoch's order of nodes, for FlareDTDG's sliding windows.
+
+    Blocks are built on first use and stay until the epoch's end; rows stay until they are sent. A level says how much an aged snapshot
+    retains, 0 all.
+    """
 
     def __init__(self, material: SnapshotMaterial, rank: int, device: torch.device) -> None:
         self._material = material
@@ -47,7 +51,7 @@ class HostBlocks:
         self._pins = material.pins
 
     def begin(self, layout: Layout) -> None:
-        """Begin an epoch with its numbering."""
+        """Begin an epoch on this rank with its order of nodes."""
         self.layout = layout
         self._rows: dict[tuple[int, int], SnapshotRows] = {}
         self._halos: dict[int, LayoutHalo] = {}
@@ -55,42 +59,44 @@ class HostBlocks:
         self._routes: dict[tuple[int, int], Route] = {}
 
     def number(self, snapshot: int, level: int) -> None:
-        """Renumber a snapshot's rows (REMAP)."""
+        """Number this rank's rows of a snapshot by the epoch's order of nodes (REMAP). level: of retention, 0 keeps all."""
         block = self.layout.block(self._material.csr(snapshot), self._halo(snapshot), self._rank)
         rows, _, halo = self.size(snapshot, level)
         self._rows[snapshot, level] = self._on_host(block.shrunk(rows, halo), snapshot)
 
     def rows(self, snapshot: int, level: int) -> SnapshotRows:
-        """Return a snapshot's rows at a retention level, on the host."""
+        """Return this rank's rows of a snapshot at a retention level (0: all), in host memory."""
         if (snapshot, level) not in self._rows:
             self.number(snapshot, level)
         return self._rows[snapshot, level]
 
     def drop(self, snapshot: int, level: int) -> None:
-        """Release a snapshot that has been sent, and that nothing asks for again."""
+        """Release this rank's rows of a snapshot in host memory, which have been sent, and which nothing asks for again."""
         del self._rows[snapshot, level]
 
     def size(self, snapshot: int, level: int) -> tuple[int, int, int]:
-        """Return the numbers of own rows, of edges that end there, and of remote rows."""
+        """Return how much a retention level (0: all) leaves of a snapshot on this rank: own rows, edges that end there, and remote rows."""
         if snapshot not in self._counts:
             self._counts[snapshot] = self.layout.counts(self._material.snapshots[snapshot], self._halo(snapshot))
         edges, halo, _ = (int(column[level, self._rank]) for column in self._counts[snapshot])
         return int(self.layout.rows[level, self._rank]), edges, halo
 
     def route(self, snapshot: int, level: int) -> Route:
-        """Return how remote rows of an upper layer are exchanged."""
+        """Return which rows of a snapshot at a retention level this rank exchanges with which others, for layers above the first."""
         if (snapshot, level) not in self._routes:
             self._routes[snapshot, level] = self._route(snapshot, level)
         return self._routes[snapshot, level]
 
     def target(self, snapshot: int, level: int) -> Tensor:
-        """Return the targets of the own rows that a level retains."""
+        """Return the true values to predict of this rank's nodes that a retention level keeps, a row each, on its device."""
         own = self.layout.nodes(self._rank)
         nodes = torch.from_numpy(own[self.layout.depth[own] >= level])
         return to_device(self._material.target(snapshot)[nodes], self._device)
 
     def kept_masks(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
-        """Return masks of the own and of the remote rows of a whole snapshot that a level retains, bool [rows] and [halo], on the host."""
+        """Return which of this rank's own and remote rows of a whole snapshot a retention level keeps, bool [rows] and [halo], in host
+        memory.
+        """
         halo = self._halo(snapshot)
         own = self.layout.depth[self.layout.nodes(self._rank)] >= level
         return torch.from_numpy(own), torch.from_numpy(halo.depth[halo.reader == self._rank] >= level)

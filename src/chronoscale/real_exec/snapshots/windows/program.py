@@ -25,7 +25,9 @@ from chronoscale.strategies.workload import Hyper
 
 
 class WindowProgram(SamplingTrainer):
-    """Program of sliding windows. Losses are means over the rows that a window predicts, on whichever ranks they are.
+    """A rank's program for FlareDTDG's sliding windows of snapshots.
+
+    Losses are means over the rows that a window predicts, on whichever ranks they are.
 
     What a pass draws follows from its number, `epoch`, and the seed, on all ranks alike.
     """
@@ -63,7 +65,7 @@ class WindowProgram(SamplingTrainer):
         }
 
     def begin(self) -> None:
-        """Draw the epoch's order of chunks, and where the sequence is split."""
+        """Begin an epoch on this rank: draw the order of vertex chunks, and where the sequence is split into segments."""
         drawn, keeping = self._keeping.epoch(self.hyper.seed, self.epoch), self._keeping
         layout = self._chunks.layout(drawn, keeping.decay, self._ranks, self.grid.windows.shrinks)
         self.grid.begin(layout, *first_of(drawn.steps(self.there, keeping.decay.window)))

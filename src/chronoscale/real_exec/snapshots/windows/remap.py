@@ -12,19 +12,24 @@ from chronoscale.real_exec.snapshots.windows.host_blocks import SnapshotRows
 
 
 def kept_ids(mask: Tensor, count: int) -> Tensor:
-    """Return the ascending positions of the `count` true entries, int64, without waiting for a GPU."""
+    """Return the ascending positions of a mask's true entries, int64 [count], without waiting for a GPU: `count` says how many there
+    are.
+    """
     return torch.nonzero(mask).squeeze(1) if mask.device.type == "cpu" else sorted_ids(mask, count)
 
 
 def sorted_ids(mask: Tensor, count: int) -> Tensor:
-    """Return the ascending positions of the `count` true entries by a stable sort, whose result has a known length."""
+    """Return the ascending positions of a mask's `count` true entries by a stable sort, whose result has a known length, so that a GPU is
+    not waited for.
+    """
     return torch.argsort(~mask, stable=True)[:count]
 
 
 def remap(whole: SnapshotRows, own: Tensor, remote: Tensor, rows: int, halo: int, nnz: int) -> SnapshotRows:
-    """Return the retained own and remote rows (bool masks) of a snapshot and the edges between them, in their old order.
+    """Build on the device what a sliding window retains of a snapshot: own and remote rows and the edges between them, in their old order
+    (FlareDTDG §3.3, "naive").
 
-    rows, halo, nnz: how many own rows, remote rows and edges are retained.
+    own, remote: bool masks of the rows that are retained. rows, halo, nnz: how many own rows, remote rows and edges these are.
     """
     graph, total = whole.full.graph, rows + halo
     mask = torch.cat([own, remote])

@@ -13,27 +13,32 @@ from torch import Tensor
 
 
 class WindowStates(Protocol):
-    """Hidden states that windows of one rank and epoch inherit."""
+    """Hidden states that FlareDTDG's sliding windows inherit from the one before (§3.2), on one rank in one epoch, by place in the
+    window.
+    """
 
     def forget(self) -> None:
-        """Begin a new segment of the sequence: states are zero again."""
+        """Forget all inherited states: at a new segment of the sequence they are zero again."""
         ...
 
     def initial(self, step: int, layer: int, before: list[Tensor] | None) -> list[Tensor] | None:
-        """Return the whole state before a place's snapshot: that of the place before it in this window (`before`), and what is inherited.
+        """Return the whole hidden state before the snapshot at a place (`step`) of a window: that of the place before it, and what is
+        inherited.
 
-        None where there is neither.
+        before: the first of these, from this window. None where there is neither.
         """
         ...
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
-        """Keep, of the state after a snapshot, what the next window inherits at its place."""
+        """Keep, of the hidden state after a snapshot, what the next window inherits at its place (`step`)."""
         ...
 
 
 class PrefixStates(WindowStates):
-    """States where the rows of a place are a prefix of those of newer places. rows: how many each place of a window has, the
-    oldest first."""
+    """Inherited states where the rows of a window's place are a prefix of those of newer places.
+
+    rows: how many each place has, the oldest first.
+    """
 
     def __init__(self, rows: list[int]) -> None:
         self.rows = rows
@@ -65,7 +70,9 @@ class PrefixStates(WindowStates):
 
 
 class WeightStates(WindowStates):
-    """States that are evolving weights, not rows: the oldest snapshot of a window begins with the weights it had in the window before."""
+    """Inherited states that are evolving weights (EvolveGCN), not rows: the oldest snapshot of a window begins with the weights it had in
+    the window before.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[int, list[Tensor]] = {}
@@ -82,7 +89,8 @@ class WeightStates(WindowStates):
 
 
 class ScatteredStates(WindowStates):
-    """States where a place's rows are no prefix: they are put where their nodes stand among all rows, and collected from there.
+    """Inherited states where the rows of a window's place are no prefix: they are put where their nodes stand among all rows, and collected
+    from there.
 
     ids int64: own rows that each place of a window has, the oldest first; nodes: number of all own rows.
     """

@@ -14,10 +14,11 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class APAN(StreamModel):
-    """The encoder: a node's last embedding attends to its mails, M + P with a trained row of P for each slot; then a skip connection, layer
-    normalisation, and a two-layer perceptron make the new embedding, which is all that a node remembers. The propagator: mails go to
-    both ends of an event and to their sampled neighbours, those of one batch to one node averaged, first in, first out; the tables see
-    to that.
+    """Model `apan` of event streams: attention over mailboxes (Wang et al. 2021).
+
+    The encoder: a node's last embedding attends to its mails, M + P with a trained row of P for each slot; then a skip connection, layer
+    normalisation, and a two-layer perceptron make the new embedding, which is all that a node remembers. The propagator: mails go to both
+    ends of an event and to their sampled neighbours, those of one batch to one node averaged, first in, first out; the tables see to that.
 
     z' = MLP(norm(attention(z, M + P) + z)). A mail is [z_i + z_j, e]: the paper adds e_ij, which has to be as wide as z for that. Every
     mail that is still in the box is read each time. A node without mail keeps its embedding, 0 at first. A row of P stands for a place in
@@ -44,6 +45,8 @@ class APAN(StreamModel):
         return torch.where(pending.there.any(1, keepdim=True), cast(Tensor, state), pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Return [s_own + s_other, e]."""
+        """Return the mails [s_own + s_other, e] that events put into their nodes' mailboxes: sums of both memories beside the edge's
+        features.
+        """
         both = own + other
         return both if edge is None or not self.shape.edge else torch.cat([both, edge], 1)

@@ -20,28 +20,35 @@ from chronoscale.strategies.streams.feeding import Operators
 
 
 def project_query(query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """Return W_K^T q for each head, over the root of a head's width: queries [T, H] and key weights [H, X] to [T, heads, X]."""
+    """Return, for attention to neighbours without keys, what each head's query asks of a neighbour's row: W_K^T q, over the root of a
+    head's width.
+
+    query [T, H] and key weights [H, X] to [T, heads, X].
+    """
     width = query.shape[1] // heads
     split = (query / width**0.5).view(-1, heads, width).transpose(0, 1)
     return torch.bmm(split, key.view(heads, width, -1)).transpose(0, 1)
 
 
 def project_sums(sums: Tensor, value: Tensor) -> Tensor:
-    """Apply W_V to weighted sums of slots [T, heads, X], each head's part of value weights [H, X] to its own: [T, H]."""
+    """Return, for attention to neighbours without values, W_V applied to each head's weighted sum of neighbours' rows.
+
+    sums [T, heads, X] and value weights [H, X] to [T, H]; each head has its part of the weights.
+    """
     rows, heads, across = sums.shape
     split = torch.bmm(sums.transpose(0, 1), value.view(heads, -1, across).transpose(1, 2))
     return split.transpose(0, 1).reshape(rows, -1)
 
 
 class TemporalAttention(nn.Module):
-    """A temporal graph attention layer: TGAT eqs. 6-8 and its FFN, TGN §3.1.
+    """Temporal graph attention layer of TGAT and TGN: a node attends to its sampled earlier events (TGAT eqs. 6-8 and its FFN, TGN §3.1).
 
     q = W_Q [h_v, phi(0)];  k, v = W_K, W_V [h_u, e, phi(t - t_u)], without biases;  h' = W_2 relu(W_1 [attended, h_v] + b_1) + b_2
 
     A target without neighbours attends to nothing: zeros stand for `attended`. As in TGN, and in TGAT's code, [attended, h_v] holds the row
     of the layer below, where TGAT's text has the raw features; for the first layer that is the same. Heads are beside each other, without
-    the output matrix of TGAT's code, which W_1 would follow at once, and there is no residual and no normalisation, which the code has
-    and the text has not. TGL instead ends with one linear layer, relu and normalisation, and passes scores through a leaky relu.
+    the output matrix of TGAT's code, which W_1 would follow at once, and there is no residual and no normalisation, which the code has and
+    the text has not. TGL instead ends with one linear layer, relu and normalisation, and passes scores through a leaky relu.
     """
 
     def __init__(self, width: int, slot: int, time: int, hidden: int, heads: int, dropout: float) -> None:
@@ -54,8 +61,11 @@ class TemporalAttention(nn.Module):
         self.out = nn.Linear(hidden, hidden)
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop, clock: Clock, operators: Operators = "") -> Tensor:
-        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]; operators: see
-        `Feeding`."""
+        """Apply temporal attention to one level of a sampled neighbourhood: map its nodes' rows [T, D] to [T, hidden].
+
+        source: rows of the next level's nodes [T', D], which `hop` joins to the targets. clock: encodes elapsed times. operators: '' for
+        one fused kernel; "edges" or "nodes" edge by edge (`edgewise.attend`).
+        """
         width, hidden = target.shape[1], self.out.in_features
         by_row, by_time = self.query.weight.split([width, self.query.in_features - width], 1)
         query = torch.addmm(by_time @ clock.zero(), target, by_row.t())
@@ -81,7 +91,9 @@ class TemporalAttention(nn.Module):
 
 
 def slot_softmax(scores: Tensor, there: Tensor) -> Tensor:
-    """Return the softmax of scores [T, heads, K] over filled slots (`there` bool [T, K]); 0 for empty slots, and for targets
-    without any."""
+    """Return the softmax of attention scores [T, heads, K] over the neighbours that a node has; 0 for padding, and for nodes without any.
+
+    there: bool [T, K], which of the K slots hold a neighbour.
+    """
     empty = ~there[:, None]
     return scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0)

@@ -17,7 +17,10 @@ BEGIN = 0.9  # of gamma
 
 
 class LinkDecoder(nn.Module):
-    """w relu(W_s h_s + W_d h_d + b) + c: the two-layer perceptron on [h_s, h_d] of TGAT's, TGN's and TGL's codes."""
+    """Decoder of a model of event streams that scores links: w relu(W_s h_s + W_d h_d + b) + c on embeddings.
+
+    It is the two-layer perceptron on [h_s, h_d] of TGAT's, TGN's and TGL's codes.
+    """
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -26,26 +29,26 @@ class LinkDecoder(nn.Module):
         self.score = nn.Linear(hidden, 1)
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Return logits [B, n] of src [B, H] with each of dst [B, n, H]; a source's part is computed once."""
+        """Return logits [B, n] of links from embeddings src [B, H] to each of dst [B, n, H]; a source's part is computed once."""
         return cast(Tensor, self.score((self.destination(dst) + self.source(src)[:, None]).relu())).squeeze(2)
 
 
 class NodeDecoder(nn.Module):
-    """W_2 relu(W_1 h + b_1) + b_2: a node's class from its embedding (TGN §4, TGL)."""
+    """Decoder of a model of event streams that predicts a node's class from its embedding: W_2 relu(W_1 h + b_1) + b_2 (TGN §4, TGL)."""
 
     def __init__(self, hidden: int, classes: int) -> None:
         super().__init__()
         self.inner, self.outer = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return logits [B, classes] of rows [B, H]."""
+        """Return logits [B, classes] of nodes' classes from their embeddings [B, H]."""
         return cast(Tensor, self.outer(self.inner(rows).relu()))
 
 
 class Smoothing(nn.Module):
-    """gamma * updated + (1 - gamma) * expected (MemShare §3.4, eq. 21), gamma a trained number between 0 and 1.
+    """Mix of the memory of nodes that ranks share with what is expected of it (MemShare §3.4): gamma * updated + (1 - gamma) * expected.
 
-    The paper does not say where it begins; from one half it takes many epochs to leave.
+    gamma is a trained number between 0 and 1 (eq. 21). The paper does not say where it begins; from one half it takes many epochs to leave.
     """
 
     def __init__(self) -> None:
@@ -53,16 +56,16 @@ class Smoothing(nn.Module):
         self.weight = nn.Parameter(torch.full((1,), log(BEGIN / (1 - BEGIN))))  # gamma is its sigmoid
 
     def forward(self, updated: Tensor, expected: Tensor) -> Tensor:
-        """Mix memory [n, H] as a rank has updated it with memory as it is expected to be, [n, H]."""
+        """Return shared nodes' memory [n, H]: as this rank has updated it, mixed with memory as it is expected to be, [n, H]."""
         return torch.lerp(expected, updated, self.weight.sigmoid())
 
 
 class StreamModel(nn.Module):
-    """A model of event streams, in the order of its parts: update, inputs, layer by layer, embed, then score or classify; mail for later
-    batches.
+    """Base of the models of event streams, in the order of its parts: update, inputs, layer by layer, embed, then score or classify; mail
+    for later batches.
 
-    A batch has U nodes, R roots, B events. H is the width of memory and of embeddings, W that of messages (mail). operators: how layers
-    attend, see `Feeding`; a model has them if its kind does.
+    A batch has U nodes, R roots (nodes to embed), B events. H is the width of memory and of embeddings, W that of messages (mail).
+    operators: how layers attend: '' by one fused kernel, "edges" or "nodes" edge by edge; a model has them if its kind does.
     """
 
     operators: Operators = ""
@@ -76,42 +79,51 @@ class StreamModel(nn.Module):
         self.smoothing: Smoothing | None = None
 
     def smooth(self) -> None:
-        """Mix what is expected of shared nodes into their memory from now on."""
+        """Mix, from now on, the memory of nodes that ranks share with what is expected of it (MemShare eq. 21)."""
         self.smoothing = Smoothing()
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Set mean and deviation of the time between two events of a node in the training data; most models ignore them."""
+        """Tell the model mean and deviation of the time between two events of a node in the training data; most models ignore them."""
 
     def update(self, pending: MemoryRows) -> Tensor:
-        """Return memories with their messages applied, [U, H]; a node without messages keeps its memory bit for bit."""
+        """Return the nodes' memories with their pending messages applied, [U, H]; a node without messages keeps its memory bit for bit."""
         raise NotImplementedError(f"{self.shape.name} has no memory")
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Return raw messages [E, W] for nodes of memory `own` [E, H], on events with nodes of memory `other` and features `edge`
-        [E, De]."""
+        """Return the messages [E, W] that events leave for later batches, for one node of each event.
+
+        own, other: memory [E, H] of that node and of the event's other one; edge: features [E, De] or None.
+        """
         raise NotImplementedError(f"{self.shape.name} has no memory")
 
     def inputs(self, features: Tensor | None, memory: Tensor | None) -> Tensor:
-        """Return rows [U, D] that the first layer reads: features [U, F], or memory [U, H] plus what is made of the features."""
+        """Return the batch's rows [U, D] that the first layer reads: node features [U, F], or memory [U, H] plus what is made of the
+        features.
+        """
         if memory is None:
             assert features is not None
             return features
         return memory if self.features is None or features is None else memory + self.features(features)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """Apply layer `number` (0-based): rows [T_k, D] of the levels 0 … n to rows [T_k, H] of the levels 0 … n - 1."""
+        """Apply layer `number` (from 0) to a sampled neighbourhood: rows [T_k, D] of its levels 0 … n to rows [T_k, H] of the levels 0 … n
+        - 1.
+        """
         raise NotImplementedError(f"{self.shape.name} has no layers")
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """Return embeddings [R, H] from the roots' rows [R, D] in each tree, and the time [R] since the memory's last update."""
+        """Return embeddings [R, H] of a batch's roots (the nodes that are predicted with).
+
+        top: their rows [R, D] after the last layer, one tensor for each tree. waited: time [R] since their memory's last update.
+        """
         return top[0]
 
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Return logits [B, n] of links from src [B, H] to each of dst [B, n, H]."""
+        """Return logits [B, n] of links from embeddings src [B, H] to each of dst [B, n, H]."""
         return cast(Tensor, self.links(src, dst))
 
     def classify(self, src: Tensor) -> Tensor:
-        """Return logits [B, C] of the classes of src [B, H]."""
+        """Return logits [B, C] of nodes' classes from their embeddings src [B, H]."""
         if self.classes is None:
             raise NotImplementedError(f"this {self.shape.name} has no classes")
         return cast(Tensor, self.classes(src))

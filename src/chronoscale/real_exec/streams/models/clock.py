@@ -10,12 +10,12 @@ from chronoscale.cuda_ext.operators.encoding import encode
 
 
 class Clock(nn.Module):
-    """cos(w t + b), both trained: TGAT §3.1 in the form of its code, which TGN (Rossi et al. 2020, §3.1) and TGL took over.
+    """Encoding of elapsed times for models of event streams: cos(w t + b), both trained.
 
-    The paper has pairs cos(w t), sin(w t), which a phase makes of a cosine. At first w_i = 10^(-9 i / (width - 1)) and b = 0, as in these
-    codes: periods from 6 to 6e9 units of time. On the scale `log` t is 10 log10(1 + t), in decibels, so that a ratio is the same step
-    wherever it is, and nearly whatever the unit; the papers have no such scale. On `both`, t is encoded as published, and slots have the
-    decibels beside that (`beside`).
+    It is TGAT §3.1 in the form of its code, which TGN (Rossi et al. 2020, §3.1) and TGL took over. The paper has pairs cos(w t), sin(w t),
+    which a phase makes of a cosine. At first w_i = 10^(-9 i / (width - 1)) and b = 0, as in these codes: periods from 6 to 6e9 units of
+    time. On the scale `log` t is 10 log10(1 + t), in decibels, so that a ratio is the same step wherever it is, and nearly whatever the
+    unit; the papers have no such scale. On `both`, t is encoded as published, and slots have the decibels beside that (`beside`).
     """
 
     def __init__(self, width: int, scale: str = "linear") -> None:
@@ -25,22 +25,24 @@ class Clock(nn.Module):
         self.phase = nn.Parameter(torch.zeros(width))
 
     def forward(self, elapsed: Tensor) -> Tensor:
-        """Map elapsed times [n] to encodings [n, width]."""
+        """Return the encodings [n, width] of elapsed times [n]."""
         return encode(self.reading(elapsed), self.frequency, self.phase)
 
     def reading(self, elapsed: Tensor) -> Tensor:
-        """Return elapsed times on the clock's scale."""
+        """Return elapsed times on the clock's scale, linear or logarithmic, before they are encoded."""
         return decibels(elapsed) if self._log else elapsed
 
     def beside(self, elapsed: Tensor) -> Tensor | None:
-        """Return a number for each elapsed time [T, K] beside its encoding, [T, K, 1], of about the same size; None on a single scale."""
+        """Return a number for each elapsed time [T, K] beside its encoding, [T, K, 1], of about the same size; None where the clock has one
+        scale.
+        """
         return decibels(elapsed)[..., None] / 10 if self._both else None
 
     def zero(self) -> Tensor:
-        """Return the encoding of 0, [width]."""
+        """Return the encoding of no elapsed time, [width]."""
         return self.phase.cos()
 
 
 def decibels(elapsed: Tensor) -> Tensor:
-    """Return 10 log10(1 + t): 0 where no time has passed."""
+    """Return elapsed times t on a logarithmic scale, 10 log10(1 + t): 0 where no time has passed."""
     return 10 * torch.log10(1 + elapsed)

@@ -14,10 +14,11 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class StructuralAttention(nn.Module):
-    """DySAT eq. 1, heads beside each other: z_v = elu(sum of a_uv W x_u), a_uv = softmax over u of leaky(l W x_u + r W x_v).
+    """Layer of DySAT within one window of events: a node attends to its neighbours there (eq. 1), heads beside each other.
 
-    A node is among its own neighbours (as in GAT, and in the authors' code, which has self-loops). The weight A_uv of a link is how often u
-    was sampled. Weights are applied as in `attention`: l W and r W to rows, W to their weighted sum.
+    z_v = elu(sum of a_uv W x_u), a_uv = softmax over u of leaky(l W x_u + r W x_v). A node is among its own neighbours (as in GAT, and in
+    the authors' code, which has self-loops). The weight A_uv of a link is how often u was sampled. Weights are applied as in `attention`: l
+    W and r W to rows, W to their weighted sum.
     """
 
     def __init__(self, width: int, hidden: int, heads: int, dropout: float) -> None:
@@ -29,7 +30,10 @@ class StructuralAttention(nn.Module):
         self.right = nn.Parameter(torch.empty(hidden).uniform_(-bound, bound))
 
     def forward(self, target: Tensor, source: Tensor, hop: Hop) -> Tensor:
-        """Map rows of a level's targets [T, D] and of the next level's [T', D], joined by `hop`, to [T, hidden]."""
+        """Apply structural attention to one level of a sampled neighbourhood: map its nodes' rows [T, D] to [T, hidden].
+
+        source: rows of the next level's nodes [T', D], which `hop` joins to the targets.
+        """
         weight, slots = self.dense.weight, hop.slot.shape
         left, right = (_by_head(vector, weight, self.heads) for vector in (self.left, self.right))
         rows = source.index_select(0, hop.slot.flatten())
@@ -47,7 +51,8 @@ def _by_head(vector: Tensor, weight: Tensor, heads: int) -> Tensor:
 
 
 class DySAT(StreamModel):
-    """Structural layers within each window of events, the same for all (§4.1), then attention over the windows (§4.2, eq. 2).
+    """Model `dysat` of event streams: structural layers within each window of events, the same for all (§4.1), then attention over the
+    windows (§4.2, eq. 2).
 
     x_w = z_w + p_w, p_w trained; v = attention of x's last window over all windows; the embedding is v + relu(W v + b) + x, W and b the
     position-wise feed-forward layer of §4.3 with the residuals of the authors' code. The paper masks later windows; here only the last one
@@ -66,12 +71,14 @@ class DySAT(StreamModel):
         self.forth = nn.Linear(hidden, hidden)
 
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
-        """Apply a layer within one window."""
+        """Apply a structural layer within one window: rows [T_k, D] of the levels 0 … n of its tree to rows [T_k, H] of the levels 0 … n -
+        1.
+        """
         attend = cast(StructuralAttention, self.layers[number])
         return [attend(target, source, hop) for target, source, hop in zip(below[:-1], below[1:], tree.hops, strict=False)]
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:
-        """Return embeddings from the roots' rows in all windows."""
+        """Return embeddings [R, H] of a batch's roots from their rows [R, H] in all windows, by attention over the windows."""
         x = torch.stack(top, 1) + self.position
         last = x[:, -1]
         queries = project_query(self.query(last), self.key.weight, self.shape.heads)

@@ -17,9 +17,11 @@ from chronoscale.strategies.streams.feeding import Operators
 def attend(
     queries: Tensor, source: Tensor, slots: Slots, filled: int, encoding: Encoding, keep: Tensor | None, operators: Operators
 ) -> Tensor:
-    """Attend to slots edge by edge: wanted [T, heads, X] over the `filled` slots to weighted sums [T, heads, X].
+    """Attend to sampled neighbours edge by edge, as TGL and FAST do: return each head's weighted sum of neighbours' rows, [T, heads, X].
 
-    It computes what `cuda_ext.operators.slots.attend` does. operators: "edges", a thread an edge where rows are summed (FAST, section 4.3);
+    It computes what `cuda_ext.operators.slots.attend` does by one kernel. queries: [T, heads, X], of the width of a neighbour's row with
+    its features and time encoding. source: rows that `slots` pick from. filled: how many slots hold a neighbour. encoding: of elapsed
+    times. keep: dropout's factors [T, heads, K] or None. operators: "edges", a thread an edge where rows are summed (FAST, section 4.3);
     "nodes", a node's edges one after another.
     """
     targets, heads, across = queries.shape

@@ -11,15 +11,17 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class JODIE(StreamModel):
-    """u' = tanh(W_1 u + W_2 i + W_3 f + w_4 delta + b) (§3.1, eq. 1), one cell for sources (users), another for destinations (items); the
+    """Model `jodie` of event streams: coupled recurrences of users and items, projected to the time of prediction (Kumar et al. 2019).
+
+    u' = tanh(W_1 u + W_2 i + W_3 f + w_4 delta + b) (§3.1, eq. 1), one cell for sources (users), another for destinations (items); the
     embedding at a later time is (1 + w_p delta) * u' (§3.2, eq. 2).
 
     A node that is both updates by the cell of its last event's side. tanh and a bias as in the authors' code and TGL, where the text has a
     sigmoid. delta is standardised, as their code does it beforehand: (delta - mean) / deviation of the time between two events of a node,
     which `standardise` tells; without it delta is as it comes. Destinations are projected, too (as in TGN's and TGL's JODIE). Links are
-    scored like any other model's: the paper predicts the item's embedding, of which a static one-hot part is half, and so can tell
-    nothing of new nodes. No t-batches (§3.3): a batch sees the memory before it. Features, where there are some, are added to
-    the memory before the projection.
+    scored like any other model's: the paper predicts the item's embedding, of which a static one-hot part is half, and so can tell nothing
+    of new nodes. No t-batches (§3.3): a batch sees the memory before it. Features, where there are some, are added to the memory before the
+    projection.
     """
 
     standard: Tensor
@@ -36,7 +38,9 @@ class JODIE(StreamModel):
         self.register_buffer("standard", torch.tensor([0.0, 1.0]))
 
     def standardise(self, mean: float, deviation: float) -> None:
-        """Set mean and deviation of delta; a deviation of 0 counts as 1."""
+        """Set mean and deviation of the time between two events of a node, by which elapsed times are standardised; a deviation of 0 is
+        taken as 1.
+        """
         self.standard.copy_(torch.tensor([mean, deviation or 1.0]))
 
     def _standardise(self, elapsed: Tensor) -> Tensor:
@@ -51,7 +55,7 @@ class JODIE(StreamModel):
         return torch.where(pending.there, state, pending.memory)
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Return the messages [s_other, e]: the other node's memory beside the edge's features."""
+        """Return the messages [s_other, e] that events leave for their nodes: the other node's memory beside the edge's features."""
         return other if edge is None or not self.shape.edge else torch.cat([other, edge], 1)
 
     def embed(self, top: list[Tensor], waited: Tensor) -> Tensor:

@@ -27,9 +27,9 @@ MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {
 
 
 def stream_model(shape: StreamShape, seed: int, dropout: float = 0.0) -> StreamModel:
-    """Build the model of `shape`. Parameters depend only on the shape and the seed; dropout, of attention's weights, works in training.
+    """Build the untrained model of event streams that `shape` names (`tgn`, `jodie`, …). Parameters depend only on the shape and the seed.
 
-    Raises UserError for an unknown name.
+    dropout: of attention's weights, in training. Raises UserError for an unknown name.
     """
     if shape.name not in MODELS:
         raise unknown("model of event streams", shape.name, MODELS)

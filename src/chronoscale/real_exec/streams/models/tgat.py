@@ -14,7 +14,7 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class TGAT(StreamModel):
-    """Layers of TemporalAttention, which see one clock, as in its code; TGL has a clock for each layer.
+    """Model `tgat` of event streams: layers of temporal attention, which see one clock, as in its code; TGL has a clock for each layer.
 
     A neighbour's row of a deeper layer is that of the moment of its event (TGAT §3.2): whoever makes the tree sees to it. Features that are
     drawn at random stand for missing ones; the code has zeros there, and so sees nothing but times.

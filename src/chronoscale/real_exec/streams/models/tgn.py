@@ -12,11 +12,11 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class TGN(TGAT):
-    """TGN-attn, the paper's best: TGAT's layers on h = s + features, with memory s (§3.1, eqs. 1-5).
+    """Model `tgn` of event streams, TGN-attn, the paper's best: TGAT's layers on h = s + features, with node memory s (§3.1, eqs. 1-5).
 
     Message: identity, m_i = [s_i, s_j, e_ij, phi(t - t_i)], t_i the time of the memory's last update; aggregator: the last message;
-    updater: s_i' = GRU(m_i, s_i). A node without mail keeps its memory. The paper adds features that are as wide as the memory; here
-    a linear layer makes all fit (as in TGL).
+    updater: s_i' = GRU(m_i, s_i). A node without mail keeps its memory. The paper adds features that are as wide as the memory; here a
+    linear layer makes all fit (as in TGL).
 
     The raw message holds [s_i, s_j, e_ij] as they were after the batch of its event; phi is added when it is applied, so that the clock
     learns (§3.2). TGL encodes the time that has passed when the node is read in place of the time between its events.
@@ -35,5 +35,5 @@ class TGN(TGAT):
         return gates(from_mail, from_memory, pending.memory, pending.there[:, 0])
 
     def mail(self, own: Tensor, other: Tensor, edge: Tensor | None) -> Tensor:
-        """Return [s_own, s_other, e]."""
+        """Return the raw messages [s_own, s_other, e] that events leave for their nodes: both memories beside the edge's features."""
         return torch.cat([own, other] if edge is None or not self.shape.edge else [own, other, edge], 1)

@@ -21,7 +21,7 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 
 @dataclass(slots=True, eq=False)
 class SpreadBatch(Batch):
-    """A batch whose nodes and edges stand by where they are: own ones first, then those of other ranks.
+    """A rank's batch of events some of whose nodes and edges lie on other ranks: own rows stand first, then those of other ranks.
 
     weight float32 [B, k] or None: weight of each negative in the loss. remote: where its nodes and its edges are. received: rows of other
     ranks: memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory
@@ -44,7 +44,10 @@ class SpreadBatch(Batch):
         neighbourhood: Neighbourhood,
         away: tuple[RowsByOwner, RowsByOwner],
     ) -> SpreadBatch:
-        """Make a batch of what was sampled around events; nothing is gathered yet. others: negatives, and their weights or None."""
+        """Make a rank's batch of what was sampled around its events, some of it on other ranks; nothing is gathered yet.
+
+        others: negatives, and their weights or None. away: on which ranks the nodes and the edges are.
+        """
         nodes, edges = away
         load = TableLoad(nodes.ids[: nodes.own])
         weight = None if others[1] is None else torch.from_numpy(others[1])
@@ -54,12 +57,14 @@ class SpreadBatch(Batch):
         )
 
     def logit_weights(self, logits: Tensor) -> Tensor | None:
-        """Return the weight of each logit [B, 1 + k]; destinations have weight 1."""
+        """Return the weight of each of the batch's logits [B, 1 + k] in the loss, None: 1 each; destinations have weight 1, negatives their
+        own.
+        """
         record_use(self.weight)
         return None if self.weight is None else torch.cat([torch.ones_like(self.weight[:, :1]), self.weight], 1)
 
     def send(self, device: torch.device) -> None:
-        """Copy indices and the rank's own rows of features to the device."""
+        """Copy the batch's indices, and the features that this rank has of it, to the device."""
         self.features, self.edges = (None if rows is None else to_device(rows, device) for rows in (self.features, self.edges))
         self.times = to_device(self.times, device)
         self.weight = None if self.weight is None else to_device(self.weight, device)
@@ -77,7 +82,10 @@ class SpreadBatch(Batch):
         self.ends = self.trees[0].levels[0][: 2 * len(self.events)]
 
     def receive(self, memory: tuple[MemoryRows, Tensor, Tensor | None], edges: Tensor | None) -> None:
-        """Store rows of other ranks, on the device: memory and mailbox, their last update, features of nodes; and features of edges."""
+        """Store what the batch reads of other ranks, on the device.
+
+        memory: memory and mailbox of nodes, their last update, and features of nodes or None. edges: features of edges or None.
+        """
         record_use(self.features, self.edges)
         pending, last_update, features = memory
         self.received = pending, last_update
@@ -87,7 +95,7 @@ class SpreadBatch(Batch):
             self.edges = torch.cat([self.edges, edges])
 
     def whole(self) -> None:
-        """Join own and received rows, in the order of the batch's nodes and slots."""
+        """Join the rank's own rows and those received from others, in the order of the batch's nodes and neighbour slots."""
         assert self.memory_rows is not None and self.last_update is not None
         record_use(*self.memory_rows, self.last_update, self.edges, *(at for tree_at in self.edge_at for at in tree_at))
         if self.received is not None:

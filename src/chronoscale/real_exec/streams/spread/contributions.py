@@ -20,12 +20,12 @@ from chronoscale.strategies.streams.models import StreamShape
 
 
 class ContributionPlan(NamedTuple):
-    """The contributions of a rank in an iteration, known before its memory is computed.
+    """Plan of what one rank's events will write to node memory and mailboxes on any rank (its contributions) in an iteration.
 
-    contributions: of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those that write memory; end, place int64
-    [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to int64 [D]: the contribution of each
-    message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32 [D, De] or None. time float64 [n]
-    of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
+    It is known before memory is computed. contributions: of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those
+    that write memory; end, place int64 [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to
+    int64 [D]: the contribution of each message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32
+    [D, De] or None. time float64 [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
     """
 
     contributions: Contributions
@@ -43,12 +43,12 @@ class ContributionPlan(NamedTuple):
 
     @property
     def home(self) -> Int64:
-        """Return the ranks that hold the rows of its own contributions."""
+        """Return the rank that holds the node of each of this rank's contributions; -1 (`SHARED`) for nodes that all ranks have."""
         return self.contributions.home[self.contributions.of(self.rank)]
 
     @classmethod
     def of(cls, contributions: Contributions, rank: int, events: Int64, source: IndexedStream, shape: StreamShape) -> ContributionPlan:
-        """Make the plan of a rank with these events, ascending, int64 [B]."""
+        """Plan what a rank's events, ascending int64 [B], will write to node memory. contributions: of all ranks in the iteration."""
         own = contributions.of(rank)
         last, sends = contributions.last[own], contributions.source[own]
         mine = slice(int(np.searchsorted(contributions.to, own.start)), int(np.searchsorted(contributions.to, own.stop)))
@@ -67,10 +67,10 @@ class ContributionPlan(NamedTuple):
 
 
 class ComputedContributions(NamedTuple):
-    """Contributions [n], in host memory.
+    """What one rank's events write to node memory and mailboxes in an iteration, computed, in host memory: n nodes.
 
-    memory float32 [n, H] and its time float64 [n], where it is `written`, bool [n]; mail: the sum float32 [n, W] of `mails` int32 [n]
-    messages; time float64 [n]: of the latest; sent bool [n]: the node was the source of its event.
+    memory float32 [n, H] and its time `updated` float64 [n], where it is `written`, bool [n]; mail: the sum float32 [n, W] of `mails` int32
+    [n] messages; time float64 [n]: of the latest; sent bool [n]: the node was the source of its event.
     """
 
     memory: Tensor
@@ -82,21 +82,21 @@ class ComputedContributions(NamedTuple):
     sent: Tensor
 
     def pack(self) -> Tensor:
-        """Return the contributions as bytes, uint8 [n, W]."""
+        """Return the contributions to node memory as bytes, uint8 [n, W], to be sent to other ranks."""
         return pack(self)
 
     def part(self, at: slice | Tensor) -> ComputedContributions:
-        """Return some of the contributions."""
+        """Return some of the contributions to node memory, those at these places."""
         return ComputedContributions(*(column[at] for column in self))
 
     @classmethod
     def concatenate(cls, parts: Sequence[ComputedContributions]) -> ComputedContributions:
-        """Join contributions, one part after another."""
+        """Join contributions to node memory, one part after another."""
         return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
     @classmethod
     def columns(cls, shape: StreamShape) -> list[Column]:
-        """Return the columns of `pack`."""
+        """Return the columns of contributions to node memory that ranks send each other (`pack`)."""
         floats = torch.float32
         times = Column(torch.float64)
         flags = Column(torch.bool)
@@ -104,13 +104,13 @@ class ComputedContributions(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: Tensor, shape: StreamShape) -> ComputedContributions:
-        """Unpack the tensor that `pack` returned."""
+        """Unpack contributions to node memory that another rank has packed (`pack`), uint8 [n, W]."""
         return cls(*unpack(packed, cls.columns(shape)))
 
 
 @torch.no_grad()
 def compute(plan: ContributionPlan, memory: Tensor, times: Tensor, model: StreamModel) -> ComputedContributions:
-    """Compute a rank's contributions, in host memory.
+    """Compute what a rank's events write to node memory and mailboxes, in host memory.
 
     memory float32 [2, B, H]: of its events' sources and of their destinations, messages applied; times float64 [2, B]: of that memory.
     """
@@ -125,7 +125,9 @@ def compute(plan: ContributionPlan, memory: Tensor, times: Tensor, model: Stream
 
 @torch.no_grad()
 def write_contributions(state: NodeState, places: Tensor, computed: ComputedContributions, repeated: bool) -> None:
-    """Write contributions of ranks, in their order, to rows int64 [n] of the tables.
+    """Write what ranks' events contribute to node memory and mailboxes, in the order of ranks, to the tables of this rank.
+
+    places: their rows, int64 [n].
 
     repeated: several may have messages for one row (APAN); else each row has one contribution, a memory and a message.
     """

@@ -16,10 +16,10 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 @torch.no_grad()
 def evaluate(program: SpreadProgram) -> dict[str, float]:
-    """Return scores of the test events, in batches of the training's size, without training. Called on every rank.
+    """Return a trained model's scores of the test events, by key, where node memory is spread over ranks. Called on every rank.
 
-    Each rank predicts those of its part; of replicas, only the one whose memory has seen all events predicts. Neighbours are sampled,
-    remote rows fetched and shared nodes synchronised as in training, in turn.
+    Batches have the training's size; the model does not train. Each rank predicts the events of its part; of replicas, only the one whose
+    memory has seen all events predicts. Neighbours are sampled, remote rows fetched and shared nodes synchronised as in training, in turn.
     """
     program.learner.model.eval()
     if not program.hyper.validate:

@@ -17,7 +17,7 @@ FOLDER, EPOCH = "memory", "epoch"
 
 
 class MemoryFiles:
-    """Files of one rank's node memory, one an epoch.
+    """Files of one rank's part of node memory in the folder of a training, one an epoch.
 
     A checkpoint, and the best epoch's model, record the epoch of their memory. A file is written before either of them, and removed when
     neither can refer to it any more, so that a run that is killed at any point finds what it needs.
@@ -32,9 +32,9 @@ class MemoryFiles:
         return self._folder / f"{epochs:06d}-{self._context.rank:04d}.pt"
 
     def write(self, epochs: int, tables: Mapping[str, Tensor], best: Container[int]) -> None:
-        """Write the memory after so many epochs, and remove files that are not needed any more. Called on every rank.
+        """Write this rank's node memory after so many epochs, and remove files that are not needed any more. Called on every rank.
 
-        best: after how many epochs the best models were saved, of all epochs and of all but the last.
+        tables: as `SpreadProgram.tables`. best: after how many epochs the best models were saved, of all epochs and of all but the last.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         content, self._epoch = io.BytesIO(), epochs
@@ -46,11 +46,11 @@ class MemoryFiles:
         self._context.collective.barrier()
 
     def record(self) -> Mapping[str, Tensor]:
-        """Return the record that goes into a checkpoint."""
+        """Return what a checkpoint records of this rank's node memory: the epoch of its file."""
         return {EPOCH: torch.tensor(self._epoch)}
 
     def read(self, record: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Return this rank's tables of the recorded epoch.
+        """Read this rank's tables of node memory after the epoch that a checkpoint records.
 
         Raises UserError for a file that is missing or damaged, KeyError for another kind of record, RuntimeError for a file of another
         epoch.

@@ -15,7 +15,7 @@ from chronoscale.real_exec.streams.state import NodeState, memory_rows_of
 
 
 class MemoryPart:
-    """Rows of node memory that one rank has.
+    """The part of node memory and mailboxes that one rank has: of its own nodes, and of those that all ranks share.
 
     state: tables of only the rank's nodes; place int64 [N]: the row of each node there, -1 where another rank has it. shared int32 [S]:
     nodes that all ranks have; common int64 [N]: the number of each among these, -1 for others.
@@ -37,19 +37,19 @@ class MemoryPart:
 
     @property
     def row(self) -> int:
-        """Return the bytes of a node's row, as another rank asks for it."""
+        """Return the bytes that a node's memory, mailbox and features take when they are sent to another rank."""
         return sum(column.bytes for column in self.columns)
 
     def places(self, nodes: np.ndarray) -> Tensor:
-        """Return the rows of nodes that the rank has, int64 [n]."""
+        """Return the rows of nodes in this rank's tables of node memory, int64 [n]; -1 for a node that it does not have."""
         return torch.from_numpy(self.place[nodes])
 
     def read(self, nodes: np.ndarray) -> tuple[MemoryRows, Tensor]:
-        """Return memory and mailbox of nodes that the rank has, and their last update (`NodeState.read`)."""
+        """Return memory and mailbox of nodes that this rank has, and the time of their memory, float64 [n] (`NodeState.read`)."""
         return self.state.read(self.places(nodes))
 
     def pack_rows(self, nodes: np.ndarray) -> Tensor:
-        """Return rows of nodes as another rank asks for them: memory, mailbox, features; uint8 [n, `row`]."""
+        """Return memory, mailbox and features of nodes as bytes for another rank that asks for them, uint8 [n, `row`]."""
         at = self.places(nodes)
         columns = [table.index_select(0, at) for table in self.state.tables().values()]
         if self._features is not None:
@@ -57,7 +57,7 @@ class MemoryPart:
         return pack(columns)
 
     def unpack_rows(self, rows: Tensor) -> tuple[MemoryRows, Tensor, Tensor | None]:
-        """Unpack the rows that `pack_rows` returned: memory and mailbox, their last update, and features [n, F] or None."""
+        """Unpack rows that another rank packed (`pack_rows`): memory and mailbox, their last update, and features [n, F] or None."""
         columns = unpack(rows, self.columns)
         tables = dict(zip(self.state.tables(), columns, strict=False))
         return *memory_rows_of(tables), None if self._features is None else columns[-1]

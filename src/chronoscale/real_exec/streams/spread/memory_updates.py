@@ -23,7 +23,7 @@ from chronoscale.strategies.streams.spread.sharing import Sharing
 
 @dataclass(slots=True, eq=False)
 class PendingUpdate:
-    """An iteration whose contributions are computed and not all written.
+    """Update of node memory by one iteration, on one rank: contributions (what events write) are computed and not all written.
 
     plan: of the contributions; own: this rank's; received: those of other ranks to its rows; shared_rows: rows of shared nodes to
     synchronise.
@@ -36,7 +36,7 @@ class PendingUpdate:
 
 
 class MemoryUpdates:
-    """The steps by which one rank's iterations update memory."""
+    """The steps by which one rank's iterations update node memory that is spread over ranks."""
 
     def __init__(
         self, sharing: Sharing, spreading: DistributedStream, part: MemoryPart, common: SharedNodes, steps: SpreadSteps, delivers: int
@@ -50,22 +50,35 @@ class MemoryUpdates:
         self.shared_rows = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
 
     def plan(self, allotment: RankAssignment, place: tuple[int, int], source: IndexedStream) -> ContributionPlan:
-        """Return the nodes and events whose contributions a rank computes. place: the iteration, and the rank whose batches these are."""
+        """Return what a rank's events of an iteration will write to node memory on any rank.
+
+        place: the iteration, and the rank whose batches these are.
+
+        allotment: which events each rank trains on.
+        """
         iteration, rank = place
         planned = iteration_contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
         return ContributionPlan.of(planned, rank, allotment.rank_events(iteration, rank), source, self._model.shape)
 
     def begin(self, plan: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
-        """Compute contributions from memory [2, B, H] and its time [2, B] at the ends of a batch's events, in one part or more."""
+        """Compute what a batch's events write to node memory, and return it as an update that is still to be written.
+
+        ends: memory [2, B, H] of the events' sources and destinations, and its time [2, B], in one part or more.
+        """
         memory, times = (torch.cat(parts, 1) for parts in zip(*ends, strict=True))
         return PendingUpdate(plan, compute(plan, memory, times, self._model))
 
     def return_rows(self, update: PendingUpdate) -> None:
-        """Send contributions to others' rows to the ranks that have these, and receive theirs."""
+        """Send what this rank's events write to other ranks' nodes to these ranks, and receive what theirs write to its own.
+
+        Every rank calls it.
+        """
         update.received = self._steps.exchange_contributions(update.plan.contributions, update.own)
 
     def write(self, update: PendingUpdate) -> None:
-        """Write contributions to rows that the rank has; and its own to shared nodes, where not all of their changes are synchronised."""
+        """Write an update to the nodes that this rank has; and its own part to shared nodes, where not all of their changes are
+        synchronised.
+        """
         planned = update.plan.contributions
         rank = update.plan.rank
         home = update.plan.home
@@ -86,7 +99,7 @@ class MemoryUpdates:
                 update.shared_rows = self._common.changed_rows(nodes[planned.last[planned.of(rank)][shared] >= 0])
 
     def gather_shared(self, update: PendingUpdate) -> None:
-        """Gather all ranks' rows of shared nodes."""
+        """Gather what all ranks have changed of the nodes that they share (ALLGATHER). Every rank calls it."""
         exchange, device = self._steps.context.collective, self._steps.context.device
         if self._sharing.synchronised == "significant":
             assert update.shared_rows is not None
@@ -101,7 +114,7 @@ class MemoryUpdates:
         update.shared_rows = gather_rows(exchange, packed_rows, counts.tolist(), device)
 
     def write_shared(self, update: PendingUpdate) -> None:
-        """Write the gathered rows of shared nodes."""
+        """Write the gathered changes of shared nodes to this rank's node memory."""
         assert update.shared_rows is not None
         if self._sharing.synchronised == "significant":
             return self._common.apply(update.shared_rows)
@@ -115,7 +128,7 @@ class MemoryUpdates:
         )
 
     def run_all(self, update: PendingUpdate) -> None:
-        """Run all steps, one after another."""
+        """Run all steps of an update of node memory, one after another, as evaluation does. Every rank calls it."""
         if not self._sharing.replicated and self._spreading.ranks > 1:
             self.return_rows(update)
         self.write(update)

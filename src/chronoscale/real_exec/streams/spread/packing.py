@@ -11,24 +11,24 @@ from torch import Tensor
 
 
 class Column(NamedTuple):
-    """A column of rows: numbers of one type, of one shape a row."""
+    """A column of rows that ranks send each other as bytes: numbers of one dtype, of one shape a row."""
 
     dtype: torch.dtype
     shape: tuple[int, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of one row."""
+        """Return the bytes of the column in one row."""
         return self.dtype.itemsize * prod(self.shape)
 
 
 def pack(columns: Sequence[Tensor]) -> Tensor:
-    """Return columns [n, …] as uint8 [n, bytes of a row]."""
+    """Pack columns of different dtypes, [n, …] each, into one tensor that ranks exchange at once, uint8 [n, bytes of a row]."""
     return torch.cat([_plain(column).view(torch.uint8).view(len(column), _bytes(column)) for column in columns], 1)
 
 
 def unpack(rows: Tensor, columns: Sequence[Column]) -> list[Tensor]:
-    """Return the columns that `pack` was given, from uint8 [n, W]."""
+    """Unpack the columns that another rank packed (`pack`), from uint8 [n, W]. columns: their dtypes and shapes."""
     parts = rows.split([column.bytes for column in columns], 1)
     return [_plain(part).view(column.dtype).view(len(rows), *column.shape) for part, column in zip(parts, columns, strict=True)]
 

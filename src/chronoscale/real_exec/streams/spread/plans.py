@@ -24,10 +24,10 @@ from chronoscale.strategies.streams.spread.sharing import Sharing
 
 
 class SpreadPlans(Plans):
-    """Plans with one schedule; training ends early where `patience` epochs have not improved the first score (0: never).
+    """Plans of a training on events whose node memory is spread over ranks: one schedule for all epochs.
 
-    Every rank keeps its own rows of memory in a file of its own (`MemoryFiles`), as none has them all. In the job's folder: BEST, and at
-    the end TEST, scores of the test events.
+    Training ends early where `patience` epochs have not improved the first score (0: never). Every rank keeps its own rows of memory in a
+    file of its own (`MemoryFiles`), as none has them all. In the job's folder: BEST, and at the end TEST, scores of the test events.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
@@ -50,15 +50,19 @@ class SpreadPlans(Plans):
         return self._plan
 
     def extra_state(self) -> Mapping[str, Tensor]:
-        """Return which of the ranks' files is of this epoch."""
+        """Return which of the ranks' files of node memory is of this epoch, for a checkpoint."""
         return self._kept.record()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Restore memory from this rank's file. Raises KeyError or RuntimeError for another model's or epoch's."""
+        """Restore node memory from this rank's file. Raises KeyError or RuntimeError for another model's or epoch's."""
         self._program.restore(self._kept.read(state))
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Save every rank's memory, and the model where the last epoch is the best; return whether patience is over."""
+        """Save every rank's node memory, and the model where the last epoch is the best; return whether patience is over, so that training
+        ends.
+
+        scores: of all epochs so far, by key.
+        """
         best, done = best_epoch(scores), len(scores)
         if self._program.epoch == done:  # not where an earlier process has trained it
             self._kept.write(done, self._program.tables(), {best + 1, best_epoch(scores[:-1]) + 1})
@@ -70,7 +74,7 @@ class SpreadPlans(Plans):
         return best_epoch(scores)
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its memory going on, and write the scores."""
+        """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
         best = load_best(self._folder, self.learner.model, self.restore)
         self._program.epoch = best

@@ -41,7 +41,9 @@ from chronoscale.strategies.workload import Hyper
 
 
 class SpreadProgram(BatchProgram):
-    """Program of batches whose node memory is spread over ranks. Memory begins empty with each epoch.
+    """A rank's program for batches of events whose node memory is spread over ranks (DistTGL, MemShare).
+
+    Memory begins empty with each epoch.
 
     Replicas (DistTGL) go on instead: in epoch e, rank r has time span r + e, and begins anew where that is the first one.
     """
@@ -85,7 +87,7 @@ class SpreadProgram(BatchProgram):
 
     @property
     def turn(self) -> int:
-        """Return the rank whose batches this rank runs in the current epoch (DistTGL rotates them)."""
+        """Return the rank whose batches this rank runs in the current epoch (DistTGL rotates them over its replicas)."""
         return (self.rank + self.epoch) % self._schedule.ranks if self.sharing.replicated else self.rank
 
     def begin(self) -> None:
@@ -106,7 +108,9 @@ class SpreadProgram(BatchProgram):
         self._updates: dict[int, PendingUpdate] = {}
 
     def run(self, task: Task) -> None:
-        """Execute one row; in early epochs it is timed, for theta and alpha to follow the times, and a GPU is waited for."""
+        """Execute one row on this rank; in early epochs it is timed, for MemShare's theta and alpha to follow the times, and a GPU is
+        waited for.
+        """
         if self._tuning is None or self.epoch >= EARLY or task.step == VALIDATE:
             return super().run(task)
         start = time.perf_counter()
@@ -116,7 +120,7 @@ class SpreadProgram(BatchProgram):
         self._tuning.add(task, time.perf_counter() - start)
 
     def finish(self) -> EpochResult:
-        """Return losses, validation scores, and counts of what all ranks have exchanged."""
+        """Return losses, validation scores, and counts of what all ranks have exchanged in the epoch."""
         result = super().finish()
         local_counts = [self.steps.fetched, self.steps.sent_back, self.common.changes, self.common.sent_changes]
         totals = torch.tensor(local_counts, dtype=torch.float64).to(self.device)
@@ -128,7 +132,7 @@ class SpreadProgram(BatchProgram):
         return self._batch[unit]
 
     def release(self, unit: int) -> None:
-        """Release a batch after both its gradients and its memory have been read, by two threads where lanes overlap."""
+        """Release this rank's batch after both its gradients and its memory have been read, by two threads where lanes overlap."""
         with self._lock:
             if unit in self._released:
                 self._released.remove(unit)
@@ -148,7 +152,7 @@ class SpreadProgram(BatchProgram):
         return predicted
 
     def place(self, task: Task) -> tuple[RankAssignment, int]:
-        """Return the batches that a task belongs to, and its iteration among them."""
+        """Return which part of the events, training or validation, a row belongs to, as assigned to ranks, and its iteration among them."""
         validates = task.step == VALIDATE
         return self.allotments[validates], task.unit - self.allotments[0].iterations * validates
 
@@ -214,17 +218,24 @@ class SpreadProgram(BatchProgram):
             del self._updates[task.unit]
 
     def settle(self, allotment: RankAssignment, iteration: int, ends: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Write the updates of node memory by an iteration of evaluated events, all at once."""
+        """Write what evaluated events of an iteration do to node memory, all at once, on every rank.
+
+        allotment: which events each rank has. ends: memory [2, B, H] of its events' sources and destinations, and its time, in one part or
+        more.
+        """
         plan = self.memory_updates.plan(allotment, (iteration, self.turn), self.spreading.source(True))
         self.memory_updates.run_all(self.memory_updates.begin(plan, [(memory.cpu(), time.cpu()) for memory, time in ends]))
 
     def tables(self) -> dict[str, Tensor]:
-        """Return memory, mailbox and history of the rank, and what was tuned, by name, for a checkpoint."""
+        """Return this rank's node memory, mailbox and history of shared nodes, and what was tuned, by name, for a checkpoint."""
         tuned = {"tuned": torch.tensor([self.theta, self.common.alpha], dtype=torch.float64)}
         return {**self.memory_part.state.tables(), **self.history.tables(), **tuned}
 
     def restore(self, tables: Mapping[str, Tensor]) -> None:
-        """Restore what `tables` returned. Raises KeyError or RuntimeError for another model, stream or number of ranks."""
+        """Restore this rank's node memory from what `tables` returned.
+
+        Raises KeyError or RuntimeError for another model, stream or number of ranks.
+        """
         self.memory_part.state.restore(tables)
         for name, table in self.history.tables().items():
             if tables[name].shape != table.shape:

@@ -12,7 +12,8 @@ NEWER = 0.1  # weight of the newest increment in the moving average
 
 
 class SharedHistory:
-    """The history of S shared nodes.
+    """How the memory of the S nodes that all ranks share has changed from one synchronisation to the next; the same on all ranks (MemShare
+    §3.4).
 
     memory float32 [S, H]: s~, as synchronised last; time float64 [S]: of the newest event in it or its mailbox; increment float32 [S, H]
     and gap float64 [S]: moving averages of what one synchronisation adds to the one before, and of the time between the two, 0 before a
@@ -29,31 +30,36 @@ class SharedHistory:
         self.seen = torch.zeros(nodes, dtype=torch.bool)
 
     def reset(self) -> None:
-        """Forget everything, as before the first event."""
+        """Forget all synchronisations of shared nodes, as before the first event."""
         for table, value in ((self.memory, 0), (self.increment, 0), (self.time, self._begun), (self.gap, 0), (self.seen, False)):
             table.fill_(value)
 
     def tables(self) -> Mapping[str, Tensor]:
-        """Return the tables by name, for a checkpoint."""
+        """Return the history of shared nodes as tables by name, for a checkpoint."""
         return {"synchronised": self.memory, "increment": self.increment, "synchronised_at": self.time, "gap": self.gap, "seen": self.seen}
 
     def expected(self, nodes: Tensor, time: Tensor) -> Tensor:
-        """Return the memory that nodes int64 [n] (numbers among shared ones) may have at time float64 [n]: s^ of eq. 20, float32 [n, H]."""
+        """Return the memory that shared nodes may have by now if they go on changing as before: s^ of MemShare's eq. 20, float32 [n, H].
+
+        nodes: int64 [n], numbers among the shared ones. time: float64 [n].
+        """
         memory, increment, since, gap = (table.index_select(0, nodes) for table in (self.memory, self.increment, self.time, self.gap))
         share = torch.where(gap > 0, (time - since) / gap, 0.0).clamp(0, 1)
         return torch.addcmul(memory, increment, share[:, None].float())
 
     def has_changed(self, nodes: Tensor, memory: Tensor, alpha: float) -> Tensor:
-        """Return whether memory [n, H] of nodes [n] has turned by more than alpha since it was synchronised, bool [n] (eq. 18).
+        """Return whether shared nodes' memory [n, H] has turned by more than alpha since it was synchronised, bool [n] (MemShare eq. 18).
 
-        The measure is 1 - cosine similarity. What was never synchronised has changed, unless there is nothing in it yet.
+        nodes: int64 [n], numbers among the shared ones. The measure is 1 - cosine similarity. What was never synchronised has changed,
+        unless there is nothing in it yet.
         """
         turned = 1 - functional.cosine_similarity(memory, self.memory.index_select(0, nodes), eps=1e-8) > alpha
         return torch.where(self.seen.index_select(0, nodes), turned, memory.any(1))
 
     def observe(self, nodes: Tensor, memory: Tensor, time: Tensor) -> None:
-        """Record memory [n, H] of nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are
-        ignored."""
+        """Record the memory [n, H] of shared nodes [n], each once, at time float64 [n], as synchronised; rows older than the known ones are
+        ignored.
+        """
         newer = time >= self.time[nodes]
         nodes = nodes[newer]
         memory = memory[newer]

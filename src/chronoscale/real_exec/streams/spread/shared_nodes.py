@@ -19,7 +19,7 @@ ID = Column(torch.int64)
 
 
 class SharedNodes:
-    """The shared nodes, as one rank sees them.
+    """Synchronisation of the memory of nodes that all ranks share, on one rank (MemShare §3.4).
 
     changes, sent_changes: how many changes it made, and how many of these it sent to the others.
     """
@@ -33,8 +33,10 @@ class SharedNodes:
         self.changes = self.sent_changes = 0
 
     def changed_rows(self, nodes: Int64) -> Tensor:
-        """Return rows to send to others: of those shared nodes [n] that the rank has written and that changed enough; uint8 [m,
-        W], m <= n."""
+        """Return, packed, what this rank sends to others of the shared nodes [n] that it has written: those whose memory changed enough.
+
+        uint8 [m, W], m <= n.
+        """
         places, common = self._part.places(nodes), torch.from_numpy(self._part.common[nodes])
         aged = self.history.has_changed(common, self._part.state.memory.index_select(0, places), self.alpha)
         self.changes, self.sent_changes = self.changes + len(nodes), self.sent_changes + int(aged.sum())
@@ -42,9 +44,9 @@ class SharedNodes:
         return pack([torch.from_numpy(nodes)[aged], *(table.index_select(0, at) for table in self._part.state.tables().values())])
 
     def apply(self, rows: Tensor) -> None:
-        """Apply the rows of all ranks, uint8 [n, W], in the order of ranks.
+        """Write the memory of shared nodes that all ranks have sent, packed uint8 [n, W], in the order of ranks.
 
-        Of each node the row with the newest event counts, on all ranks alike; a rank whose own row has seen as much keeps that.
+        Of each node the row with the newest event is taken, on all ranks alike; a rank whose own row has seen as much keeps that.
         """
         nodes, *columns = unpack(rows, self._columns)
         tables_of_rows = dict(zip(self._part.state.tables(), columns, strict=True))
@@ -69,7 +71,10 @@ def _newest(rows: Mapping[str, Tensor]) -> Tensor:
 
 
 def gather_rows(collective: Collective, rows: Tensor, counts: Sequence[int] | None, device: torch.device) -> Tensor:
-    """Gather rows uint8 [n, W] of every rank, in host memory. counts: how many each has; None: ranks exchange that first."""
+    """Gather packed rows uint8 [n, W] of every rank on all ranks, in host memory, for memory of shared nodes. Every rank calls it.
+
+    counts: how many rows each rank has; None: ranks exchange that first. device: of the process group.
+    """
     if counts is None:
         own = to_device(torch.tensor([[len(rows)]]), device)
         counts = collective.all_gather(own, [1] * collective.ranks)[:, 0].tolist()

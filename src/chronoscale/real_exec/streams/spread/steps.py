@@ -37,7 +37,9 @@ NOTHING: Int32 = np.empty(0, np.int32)
 
 
 class RemoteRequests(NamedTuple):
-    """Requests of other ranks to this one: nodes and events int32, rank by rank, and how many of each, a number a rank."""
+    """Requests of other ranks to this one for rows of nodes and of events: ids int32, rank by rank, and how many of each, a number a
+    rank.
+    """
 
     nodes: Int32
     edges: Int32
@@ -45,7 +47,10 @@ class RemoteRequests(NamedTuple):
 
 
 class SpreadSteps(Steps):
-    """Steps of one rank. fetched, sent_back: bytes of rows received from other ranks, and of contributions sent to them."""
+    """The steps of one rank's batches of events where node memory is spread over ranks.
+
+    fetched, sent_back: bytes of rows received from other ranks, and of contributions to memory sent to them.
+    """
 
     def __init__(
         self,
@@ -68,14 +73,18 @@ class SpreadSteps(Steps):
         self._edges = bool(material.shape.edge and material.shape.layers)
 
     def boundary(self, theta: float) -> None:
-        """Sample another share of remote neighbours from now on; nothing changes where all are sampled."""
+        """Sample another share, theta, of neighbours on other ranks from now on (MemShare); nothing changes where all are sampled."""
         if self._sampling.boundary is not None:
             self._sampling = replace(self._sampling, boundary=replace(self._sampling.boundary, theta=theta))
 
     def around(
         self, source: IndexedStream, seat: LocalPart | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
     ) -> SpreadBatch:
-        """Sample the batch of these events. others: negatives [B, k], and their weights in the loss or None."""
+        """Sample this rank's batch of these events, with neighbours on other ranks.
+
+        seat: which nodes this rank has. others: negatives [B, k], and their weights in the loss or None. before: the first event that is
+        not seen.
+        """
         roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
         sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
@@ -85,7 +94,10 @@ class SpreadSteps(Steps):
         return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
     def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
-        """Exchange requests for rows with other ranks; return those of the others to this rank."""
+        """Exchange between ranks which rows their batches need of each other; return what others request of this rank. Every rank calls it.
+
+        batch: None where this rank has no events.
+        """
         ids_of = (NOTHING, NOTHING) if batch is None or batch.remote is None else tuple(remote.asked for remote in batch.remote)
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.remote is not None:
@@ -102,7 +114,7 @@ class SpreadSteps(Steps):
         )
 
     def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
-        """Send the rows that others ask for, and receive those that the batch needs, on the device."""
+        """Send the rows that other ranks request, and receive those that this rank's batch needs, on the device. Every rank calls it."""
         none = [0] * self.context.ranks
         asks = [none, none] if batch is None or batch.remote is None else [remote.counts.tolist() for remote in batch.remote]
         received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], asks[0])
@@ -115,8 +127,11 @@ class SpreadSteps(Steps):
             batch.receive(self.memory_part.unpack_rows(received), edges)
 
     def exchange_contributions(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
-        """Exchange contributions: return those of all ranks to rows that this one has, in the order of ranks, for its own to rows of
-        others."""
+        """Exchange between ranks what their events write to each other's node memory; return all ranks' contributions to this one's, in the
+        order of ranks.
+
+        contributions: planned, of all ranks; own: computed, of this one. Every rank calls it.
+        """
         counts, rank = contributions.counts(self.context.ranks)[:, 1:], self.rank
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
         home = contributions.home[contributions.of(rank)]
@@ -134,7 +149,7 @@ class SpreadSteps(Steps):
         return received
 
     def read(self, batch: Batch) -> None:
-        """Read memory and mailbox of the batch's nodes that the rank has, and what is expected of shared ones."""
+        """Read memory and mailbox of those of the batch's nodes that this rank has, and what is expected of shared ones."""
         nodes = batch.loads.state.send
         batch.memory_rows, batch.last_update = self.memory_part.read(nodes)
         if self.history is not None and isinstance(batch, SpreadBatch):
@@ -151,7 +166,7 @@ class SpreadSteps(Steps):
             batch.expected = to_device(at, self._device), to_device(memory, self._device)
 
     def update(self, batch: Batch) -> None:
-        """Apply messages to memory; memory of shared nodes that have any is mixed with what is expected (MemShare eq. 21)."""
+        """Apply messages to the batch's memory; memory of shared nodes that have any is mixed with what is expected (MemShare eq. 21)."""
         assert isinstance(batch, SpreadBatch)
         batch.whole()
         super().update(batch)
@@ -163,7 +178,10 @@ class SpreadSteps(Steps):
             batch.memory = batch.memory.index_copy(0, at, mixed)
 
     def prepare(self, batch: SpreadBatch | None, exchanges: bool) -> None:
-        """Run all steps up to updated memory. exchanges: whether rows come from other ranks."""
+        """Run all steps of a batch up to updated memory, as evaluation does.
+
+        exchanges: whether rows come from other ranks, which then all call it.
+        """
         if batch is not None:
             self.gather(batch)
             self.send(batch)
@@ -175,7 +193,7 @@ class SpreadSteps(Steps):
             self.update(batch)
 
     def ends(self, batch: SpreadBatch | None) -> tuple[Tensor, Tensor]:
-        """Return memory [2, B, H] and its time [2, B] of the batch's sources and destinations; empty for no batch."""
+        """Return memory [2, B, H] and its time [2, B] of the sources and destinations of the batch's events; empty for no batch."""
         if batch is None:
             return torch.zeros(2, 0, self.material.shape.memory), torch.zeros(2, 0, dtype=torch.float64)
         assert batch.memory is not None and batch.last_update is not None and batch.ends is not None

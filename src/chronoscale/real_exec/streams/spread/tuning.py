@@ -17,38 +17,47 @@ PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "
 
 
 def next_theta(theta: float, embedding: float, fetching: float) -> float:
-    """Return theta after a batch, from average seconds of its layers and of fetching remote rows (eq. 22)."""
+    """Return the share of remote neighbours that ranks sample (theta) after a batch, from average seconds of its layers and of fetching
+    (MemShare eq. 22).
+    """
     return min(max(theta * embedding / fetching, THETA[0]), THETA[1])
 
 
 def next_alpha(alpha: float, updating: float, synchronising: float) -> float:
-    """Return alpha after a batch, from average seconds of the memory update and of its synchronisation (eq. 23)."""
+    """Return how much shared memory must change to be synchronised (alpha) after a batch, from average seconds of its update and
+    synchronisation (MemShare eq. 23).
+    """
     return min(max(alpha - log(updating) + log(synchronising), ALPHA[0]), ALPHA[1])
 
 
 class Tuning:
-    """Seconds of a rank's rows, summed by part, mostly of recent batches; averages have the same ratios."""
+    """Measured seconds of a rank's rows by what they do, mostly of recent batches, from which MemShare tunes theta and alpha (§4.1).
+
+    Sums are kept; averages have the same ratios.
+    """
 
     def __init__(self) -> None:
         self._spent: defaultdict[str, float] = defaultdict(float)
 
     def add(self, task: Task, seconds: float) -> None:
-        """Add the seconds of a row of training."""
+        """Add the measured seconds of a row of training on this rank; rows that tune nothing are ignored."""
         part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
         if part:
             self._spent[part] += seconds
 
     def decay(self) -> None:
-        """Decay the weight of earlier batches, at the end of one: their times would outweigh the present theta's."""
+        """Lower the weight of earlier batches' seconds, at the end of a batch: they would outweigh those of the present theta."""
         for part in list(self._spent):
             self._spent[part] *= KEPT
 
     def theta(self, theta: float) -> float:
-        """Return theta after a batch; unchanged where nothing was fetched."""
+        """Return the share of remote neighbours to sample after a batch, from the measured seconds; unchanged where nothing was fetched."""
         embedding, fetching = self._spent["embedding"], self._spent["fetching"]
         return next_theta(theta, embedding, fetching) if embedding and fetching else theta
 
     def alpha(self, alpha: float) -> float:
-        """Return alpha after a batch; unchanged where nothing was synchronised."""
+        """Return how much shared memory must change to be synchronised, from the measured seconds; unchanged where nothing was
+        synchronised.
+        """
         updating, synchronising = self._spent["update"], self._spent["synchronisation"]
         return next_alpha(alpha, updating, synchronising) if updating and synchronising else alpha
