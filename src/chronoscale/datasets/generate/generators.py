@@ -86,7 +86,7 @@ class _NameAndSeed(BaseModel):
 
 
 def read_generator(path: Path, seed: int | None = None) -> Generator:
-    """Read the generator of a dataset from a YAML file, for `chronoscale data generate`: `kind`, the parameters of its spec and, if wanted,
+    """Read the generator of a dataset from a YAML file, for `chronoscale data make`: `kind`, the parameters of its spec and, if wanted,
     `name` (default: the file's) and `seed` (the argument `seed`, unless None, replaces it).
 
     `like`, in place of a kind: a generated dataset of the catalogue, whose parameters the file's replace.

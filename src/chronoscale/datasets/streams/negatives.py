@@ -43,8 +43,8 @@ def destinations(dst: Int32, num_nodes: int) -> Int32:
 
 
 def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
-    """Draw negative destinations (nodes that an event did not meet) for training events, uniform over `among` without the event's own
-    destination: int32 [B, per_event].
+    """Draw negative destinations (other nodes than the one that an event met) for training events, uniform over `among`: int32 [B,
+    per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
     the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code, which
