@@ -82,10 +82,10 @@ class Signal:
         release(self.missing)
 
     def mark_missing(self, null: float) -> Signal:
-        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor
-        was silent.
+        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, has 0 where a sensor was
+        silent.
 
-        Other channels keep theirs: a time of day may well be 0.
+        Other channels stay as they are: a time of day may well be 0.
         """
         absent = np.zeros(self.values.shape, np.bool_)
         absent[:, :, 0] = self.values[:, :, 0] == null

@@ -96,11 +96,11 @@ class _BatchIds(NamedTuple):
 def measure_redundancy(
     source: IndexedStream,
     assignment: BatchAssignment,
-    reading: RedundancyDefinition = DEFAULT,
+    definition: RedundancyDefinition = DEFAULT,
     negatives: Callable[[range], Int32] | None = None,
 ) -> Redundancy:
     """Measure, exactly, how much of what is sampled for an event stream's batches repeats within each batch and from it to the one
-    `reading.lag` later, with most recent neighbours (FAST Table 1).
+    `definition.lag` later, with most recent neighbours (FAST Table 1).
 
     assignment: the batches, of one rank. negatives(events): negatives [B] or [B, k] of a batch, as roots beside its events' ends; None:
     without. Two batches are in memory at once. Raises UserError where the assignment is of several ranks, or has no batch.
@@ -109,32 +109,34 @@ def measure_redundancy(
         raise UserError(f"redundancy: expected batches of one rank, got {assignment.iterations} of {assignment.ranks}")
     repeats = []
     matches = []
-    degrees = np.zeros(reading.fanouts[0] + 1, np.int64)
+    degrees = np.zeros(definition.fanouts[0] + 1, np.int64)
     ahead: dict[int, _BatchIds] = {}
     for iteration in range(assignment.iterations):
         part = assignment.all_events(iteration)
-        current = ahead.pop(part.start, None) or _sample_ids(source, part, reading, negatives)
+        current = ahead.pop(part.start, None) or _sample_ids(source, part, definition, negatives)
         degrees += current.degrees
         repeats.append([1 - ids.size / total if total else np.nan for ids, total in zip(current.different, current.total, strict=True)])
-        start = part.start + reading.lag * assignment.size
+        start = part.start + definition.lag * assignment.size
         if start < assignment.part.stop:
-            later = _sample_ids(source, range(start, min(start + assignment.size, assignment.part.stop)), reading, negatives)
+            later = _sample_ids(source, range(start, min(start + assignment.size, assignment.part.stop)), definition, negatives)
             matches.append([_match_rate(*pair) for pair in zip(current.different, later.different, strict=True)])
             ahead = {start: later}  # the next one, where every batch is looked at
     return Redundancy(_mean_rates(matches), _mean_rates(repeats), degrees)
 
 
-def _sample_ids(source: IndexedStream, part: range, reading: RedundancyDefinition, negatives: Callable[[range], Int32] | None) -> _BatchIds:
+def _sample_ids(
+    source: IndexedStream, part: range, definition: RedundancyDefinition, negatives: Callable[[range], Int32] | None
+) -> _BatchIds:
     negative = np.empty((len(part), 0), np.int32) if negatives is None else negatives(part)
     node, before, _ = source.roots(part, negative, part.start)
-    nodes, edges = [node] if reading.roots else [], []
-    hops = source.tcsr.hops(node, before, reading.fanouts)
+    nodes, edges = [node] if definition.roots else [], []
+    hops = source.tcsr.hops(node, before, definition.fanouts)
     for hop in hops:
         there = hop.sampled.event >= 0
         nodes.append(hop.sampled.neighbor[there])
         edges.append(hop.sampled.event[there])
     ids = np.concatenate(nodes), np.concatenate(edges)
-    degrees = np.bincount(hops[0].sampled.counts, minlength=reading.fanouts[0] + 1)
+    degrees = np.bincount(hops[0].sampled.counts, minlength=definition.fanouts[0] + 1)
     return _BatchIds((ids[0].size, ids[1].size), (np.unique(ids[0]), np.unique(ids[1])), degrees)
 
 

@@ -153,7 +153,7 @@ class TableBlock:
 
     @property
     def fields(self) -> int:
-        """Number of fields of a line."""
+        """Number of columns of the block."""
         return self._frame.shape[1]
 
     def column(self, i: int) -> NDArray[Any]:
