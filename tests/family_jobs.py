@@ -88,12 +88,12 @@ def _on_snapshots(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
 
 def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule]:
     """Plan with all strategies that execute and take the model: windows take graph convolutions alone, shared memory models with memory."""
-    found = {}
+    plans = {}
     for key, one in registry.of(work.family).items():
         if one.executes:
             with suppress(UserError):
-                found[key] = one.plan(work, ranks, costs)
-    return found
+                plans[key] = one.plan(work, ranks, costs)
+    return plans
 
 
 def _forced(work: Workload, ranks: int, form: Form) -> Schedule:

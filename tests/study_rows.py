@@ -37,7 +37,7 @@ def numbers(findings: Findings) -> dict[str, Any]:
     return json.loads(json.dumps({"rows": table(findings.rows), "tables": {name: table(one) for name, one in findings.tables.items()}}))
 
 
-def kept(golden: dict[str, Any]) -> dict[str, Any]:
+def numbers_of_frames(golden: dict[str, Any]) -> dict[str, Any]:
     """The same of a file that holds frames as pandas writes them, split."""
 
     def frame(split: dict[str, Any]) -> pd.DataFrame:

@@ -176,15 +176,15 @@ def test_what_cannot_be_compared_is_refused():
 
 def test_commits_take_turns_and_their_passes_are_joined(monkeypatch):
     """The first of a turn is the last of the one before."""
-    asked: list[str] = []
+    measured: list[str] = []
 
     def once(tree: Path, words: list[str]) -> Result:
-        asked.append(tree.name)
-        return recorded([float(len(asked))], [1.0])
+        measured.append(tree.name)
+        return recorded([float(len(measured))], [1.0])
 
     monkeypatch.setattr(revisions, "_once", once)
     first, second = revisions.measure([Path("a"), Path("b")], ["made"], 3)
-    assert "".join(asked) == "abbaab"
+    assert "".join(measured) == "abbaab"
     assert (first.entries[0].figures["seconds"], second.entries[0].figures["seconds"]) == ([1.0, 4.0, 5.0], [2.0, 3.0, 6.0])
 
 
@@ -232,14 +232,14 @@ def test_a_case_that_fails_costs_no_other(command, tmp_path, monkeypatch, capsys
 
 
 def test_the_command_says_what_is_wrong_in_one_line(command, capsys):
-    for words, said in (
+    for words, message in (
         (["made", "width=32"], "no case of 'made' matches 'width=32'; there are: width=8; width=16"),
         (["made", "--device", "cuda"], "this subject has no cases for a GPU"),
         (["compare", "a"], "compare takes two results, or two commits and a subject"),
         (["compare", "a", "b"], "'a' and 'b' are not two files; of two commits a subject has to be named, too"),
     ):
         assert command(words) == 2
-        assert capsys.readouterr().err == f"benchmarks: {said}\n"
+        assert capsys.readouterr().err == f"benchmarks: {message}\n"
 
 
 def test_an_unknown_subject_is_refused():

@@ -153,8 +153,8 @@ def test_a_suite_that_skips_the_device_does_not_pass(tmp_path):
 def test_the_suite_runs_without_pytest_benchmark(tmp_path):
     """Nothing of the suite needs pytest-benchmark, which the machine of `make gpu` lacks."""
     command = [*contracts.PYTEST, "-p", "no:benchmark", "--collect-only", *contracts.SUITE]
-    code, said = children.run(command, {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'benchmarks'}"}, tmp_path)
-    assert code == 0 and "[reference" in said and "[emulated" not in said, said
+    code, output = children.run(command, {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'benchmarks'}"}, tmp_path)
+    assert code == 0 and "[reference" in output and "[emulated" not in output, output
 
 
 def test_the_sanitizer_is_limited_to_our_kernels(tmp_path, monkeypatch):
@@ -174,17 +174,17 @@ def test_the_sanitizer_is_limited_to_our_kernels(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_command_that_is_cut_off_leaves_nobody_behind(tmp_path):
-    code, said = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], None, tmp_path, seconds=1)
-    assert (code, said) == (children.CUT_OFF, "begun\n")
+    code, output = children.run(["sh", "-c", "echo begun; sleep 77.25 & wait"], None, tmp_path, seconds=1)
+    assert (code, output) == (children.CUT_OFF, "begun\n")
     assert not [one for one in psutil.process_iter(["cmdline"]) if "77.25" in (one.info["cmdline"] or [])]
 
 
 def test_the_driver_is_read_whatever_a_device_is_called(monkeypatch):
-    said = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 700.00 W, 31\n"
-    monkeypatch.setattr(nvidia.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, said))
-    found = nvidia.smi()
-    assert found["name"] == "NVIDIA H100, 80GB" and found["compute_cap"] == "9.0" and found["temperature.gpu"] == "31"
-    said = "No devices were found\n"
+    output = "NVIDIA H100, 80GB, 580.1, 9.0, 81559 MiB, 1980 MHz, 2619 MHz, 700.00 W, 31\n"
+    monkeypatch.setattr(nvidia.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, output))
+    device = nvidia.smi()
+    assert device["name"] == "NVIDIA H100, 80GB" and device["compute_cap"] == "9.0" and device["temperature.gpu"] == "31"
+    output = "No devices were found\n"
     assert nvidia.smi() == {}
 
     def hangs(command, **options):
@@ -240,9 +240,9 @@ def result(place: Place) -> dict[str, object]:
 
 def test_the_build_does_not_pass_without_the_backend(built):
     place, _, loaded = built
-    found = result(place)
-    assert found["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
-    assert found["operators"] == "c++" and found["device"] == "a GPU"
+    record = result(place)
+    assert record["compiled"] is True and (place.libraries / "libchronoscale_cuda.so").exists()
+    assert record["operators"] == "c++" and record["device"] == "a GPU"
     loaded["refused"] = True
     assert result(place)["operators"] == "python: c++ does not compile the operators"
     loaded["backends"] = ["reference", "cpu"]

@@ -140,9 +140,9 @@ def test_a_terminated_run_writes_the_results_so_far(faked, running):
     process.terminate()
     assert process.wait(20) == 128 + signal.SIGTERM
     assert not psutil.wait_procs(below, 5)[1]
-    found = read(faked, "slow")
-    assert found["status"] == CUT_OFF and found["why"] == "interrupted"
-    assert runner.read(faked.earlier("slow") / runner.STATE) == found and "| slow | cut off |" in (faked.out / runner.TABLES).read_text()
+    state = read(faked, "slow")
+    assert state["status"] == CUT_OFF and state["why"] == "interrupted"
+    assert runner.read(faked.earlier("slow") / runner.STATE) == state and "| slow | cut off |" in (faked.out / runner.TABLES).read_text()
 
 
 @pytest.mark.slow

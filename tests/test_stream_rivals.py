@@ -140,12 +140,12 @@ def test_no_score_depends_on_its_batch_or_on_what_comes_later(pyg, protocol):
 
 def test_the_best_epoch_is_tested_in_the_state_that_it_left(pyg):
     options = {"batch_size": BATCH, "learning_rate": 0.03, "seed": 4, "threads": 1, "ranked": RANKED}
-    found = pyg.run(drawn(), epochs=4, **options)
-    assert found.best == int(np.argmax([epoch.validation_ap for epoch in found.epochs]))
-    assert found.best < 3, "choose another seed: the last epoch is the best, and nothing has to be kept"
-    again = pyg.run(drawn(), epochs=found.best + 1, **options)
-    assert (again.test, again.new) == (found.test, found.new)
-    assert again.epochs[-1].validation_ap == found.epochs[found.best].validation_ap
+    run = pyg.run(drawn(), epochs=4, **options)
+    assert run.best == int(np.argmax([epoch.validation_ap for epoch in run.epochs]))
+    assert run.best < 3, "choose another seed: the last epoch is the best, and nothing has to be kept"
+    again = pyg.run(drawn(), epochs=run.best + 1, **options)
+    assert (again.test, again.new) == (run.test, run.new)
+    assert again.epochs[-1].validation_ap == run.epochs[run.best].validation_ap
 
 
 def test_a_node_without_messages_gets_none(pyg):

@@ -200,7 +200,7 @@ def _graph(**changes: Any) -> Callable[[Path], None]:
     return change
 
 
-def _alone(change: Callable[[Path], None]) -> Callable[[Path], None]:
+def _without_edges_csv(change: Callable[[Path], None]) -> Callable[[Path], None]:
     def both(folder: Path) -> None:
         change(folder)
         (folder / "edges.csv").unlink()
@@ -228,12 +228,15 @@ def _alone(change: Callable[[Path], None]) -> Callable[[Path], None]:
         (_graph(ts=None), "ext_full.npz: expected the arrays indptr, indices, ts, eid of one dimension; ts is not there or another"),
         (_graph(ts=np.ones(3)), "ext_full.npz: indices, ts and eid are of different lengths"),
         (_text("ext_full.npz", "no archive"), "ext_full.npz: truncated or not a .npz archive"),
-        (_alone(_graph(eid=np.array([0, 1, 1, 3]))), "ext_full.npz: eid: expected the events 0 to 3; event 1 stands in it 2 times"),
-        (_alone(_graph(eid=np.array([0, 1, 2, 4]))), "ext_full.npz: eid: expected the events 0 to 3; found 4"),
-        (_alone(_graph(eid=np.array([0, 1, 2, -3]))), "ext_full.npz: eid[3]: event id -3 is below 0"),
-        (_alone(_graph(indices=np.array([7, 1, -2, 7]))), "ext_full.npz: indices[2]: node id -2 is below 0"),
-        (_alone(_graph(indptr=np.arange(9))), "ext_full.npz: indptr: expected to rise from 0 to 4"),
-        (_alone(_graph(ts=np.array([5, 6.5, np.nan, 8]))), "ext_full.npz: ts[2]: expected a finite number, found nan"),
+        (
+            _without_edges_csv(_graph(eid=np.array([0, 1, 1, 3]))),
+            "ext_full.npz: eid: expected the events 0 to 3; event 1 stands in it 2 times",
+        ),
+        (_without_edges_csv(_graph(eid=np.array([0, 1, 2, 4]))), "ext_full.npz: eid: expected the events 0 to 3; found 4"),
+        (_without_edges_csv(_graph(eid=np.array([0, 1, 2, -3]))), "ext_full.npz: eid[3]: event id -3 is below 0"),
+        (_without_edges_csv(_graph(indices=np.array([7, 1, -2, 7]))), "ext_full.npz: indices[2]: node id -2 is below 0"),
+        (_without_edges_csv(_graph(indptr=np.arange(9))), "ext_full.npz: indptr: expected to rise from 0 to 4"),
+        (_without_edges_csv(_graph(ts=np.array([5, 6.5, np.nan, 8]))), "ext_full.npz: ts[2]: expected a finite number, found nan"),
         (_text("labels.csv", ",node,time\n0,3,5.0\n"), "labels.csv:1: expected a header with node, time and label"),
         (_text("labels.csv", ",node,time,label\n0,3,5.0,.5\n"), "labels.csv:2: expected an integer label, found 0.5"),
     ],

@@ -26,17 +26,17 @@ SMALL = {"SHORT": EVENTS, "MOST": EVENTS, "NAMES": ["wikitalk", "bitcoin"]}
 
 def run(kind: Kind, number: int, **names: Any) -> Findings:
     """On short stand-ins, without that of LastFM, which cannot be cut short."""
-    found = study_of("fast", kind, number, **{**SMALL, **names})
-    assert any(note.startswith("Quick") for note in found.notes)
-    bytes_of = found.rows["what"].str.contains("bytes over fast's")  # where fast sends nothing there is no ratio
-    assert np.isfinite(found.rows["ours"][~bytes_of].to_numpy(np.float64)).all()
+    findings = study_of("fast", kind, number, **{**SMALL, **names})
+    assert any(note.startswith("Quick") for note in findings.notes)
+    bytes_of = findings.rows["what"].str.contains("bytes over fast's")  # where fast sends nothing there is no ratio
+    assert np.isfinite(findings.rows["ours"][~bytes_of].to_numpy(np.float64)).all()
     study = registry.find("fast", kind, number)
-    assert study.title in pages.markdown(study, found)
-    return found
+    assert study.title in pages.markdown(study, findings)
+    return findings
 
 
-def ours(found: Findings) -> dict[str, float]:
-    return dict(zip(found.rows["what"], found.rows["ours"], strict=True))
+def ours(findings: Findings) -> dict[str, float]:
+    return dict(zip(findings.rows["what"], findings.rows["ours"], strict=True))
 
 
 @cache
@@ -50,14 +50,14 @@ def figure_8() -> Findings:
 @pytest.mark.slow
 def test_figure_8() -> None:
     """Real data are absent here, which a note says; the curves begin and end where they have to."""
-    found = figure_8()
-    assert any(note.startswith("Missing: dataset 'us_flights_2001'") for note in found.notes)
-    assert any("0.8" in what and "taser" in what for what in found.rows["what"])
-    values = ours(found)
+    findings = figure_8()
+    assert any(note.startswith("Missing: dataset 'us_flights_2001'") for note in findings.notes)
+    assert any("0.8" in what and "taser" in what for what in findings.rows["what"])
+    values = ours(findings)
     volume = [values[f"wikitalk, {stage}, GiB"] for stage in ("uncompressed", "compressed", "compressed and cached")]
     assert volume == sorted(volume, reverse=True)
     assert values["wikitalk, greedy, all batches pre-sampled, % of the best split's hits"] == pytest.approx(100)
-    points = found.tables["ratios"].set_index(["strategy", "ratio"])["GiB"]
+    points = findings.tables["ratios"].set_index(["strategy", "ratio"])["GiB"]
     for name in ("taser", "simple", "fast"):
         assert (np.diff(points[name].to_numpy()) <= 0).all(), "more room, no more bytes"
     assert points["taser", 0.0] == points["simple", 0.0] > points["fast", 0.0] > points["fast", 1.0] == 0 == points["taser", 1.0]
@@ -71,18 +71,18 @@ def test_real_data_are_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_volumes_that_are_printed() -> None:
     """21 of 49 and 13 of 49 GB; and what Table 1 leaves of 49."""
-    found = figure_8()
-    shares = found.rows.set_index("what")["published"]
+    findings = figure_8()
+    shares = findings.rows.set_index("what")["published"]
     assert shares["wikitalk, compressed, % of what is sampled"] == pytest.approx(42.857, abs=1e-3)
     assert shares["wikitalk, compressed and cached, % of what is sampled"] == pytest.approx(26.53, abs=1e-2)
-    assert any("of 49 GB 4.4 to 13.2 by compression alone, not 21" in note for note in found.notes)
+    assert any("of 49 GB 4.4 to 13.2 by compression alone, not 21" in note for note in findings.notes)
 
 
 @pytest.mark.slow
 def test_figure_9() -> None:
-    found = run("figure", 9)
-    assert len(found.rows) in (2, 6)  # without DGL, with it
-    assert (found.tables["times"]["ms"] > 0).all()
+    findings = run("figure", 9)
+    assert len(findings.rows) in (2, 6)  # without DGL, with it
+    assert (findings.tables["times"]["ms"] > 0).all()
 
 
 def test_contestants_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,11 +106,11 @@ def test_tables_of_kernels(number: int) -> None:
 
 @pytest.mark.slow
 def test_figure_2() -> None:
-    found = run("figure", 2)
-    values = ours(found)
+    findings = run("figure", 2)
+    values = ours(findings)
     assert values["(a) aggregation and edge softmax, % of the forward pass"] > 0
-    assert any("(b) is not reached" in note for note in found.notes)
-    assert found.tables["threads"]["threads"].tolist() == [1, 2, 3, 4]
+    assert any("(b) is not reached" in note for note in findings.notes)
+    assert findings.tables["threads"]["threads"].tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
@@ -126,11 +126,11 @@ def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
         for name, at in (("aggregate", 1), ("edge_softmax", 0)):
             real = getattr(module, name)
 
-            def told(*args: torch.Tensor, real=real, at: int = at, **options: object) -> torch.Tensor:
+            def recording(*args: torch.Tensor, real=real, at: int = at, **options: object) -> torch.Tensor:
                 called[where].append(tuple(args[at].shape))
                 return real(*args, **options)
 
-            monkeypatch.setattr(module, name, told)
+            monkeypatch.setattr(module, name, recording)
 
     seen(edgewise, "edgewise")
     seen(operators, "apart")
@@ -143,12 +143,12 @@ def test_operators_of_a_pass_have_its_sizes(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 def test_figure_10() -> None:
-    found = run("figure", 10, BATCHES=3)
-    values = ours(found)
+    findings = run("figure", 10, BATCHES=3)
+    values = ours(findings)
     for level in ("L2", "L3"):
         assert 0 < values[f"(b) wikitalk, tgl, {level} hits, %"] <= 100
     assert values["(b) wikitalk, topology-aware, chunks, L2 hits, %"] > values["(b) wikitalk, tgl, L2 hits, %"]
-    printed = found.rows.set_index("what")["published"]
+    printed = findings.rows.set_index("what")["published"]
     assert printed["(b) wikitalk, tgl, L2 hits, %"] == 41 and printed["(b) wikitalk, topology-aware, chunks, L2 hits, %"] == 51
     assert printed["(a) unbound over bound, lowest"] == 1.14 and printed["(a) unbound over bound, highest"] == 1.46
 
@@ -164,10 +164,10 @@ def test_the_paper_server() -> None:
 
 def test_roots_of_the_last_batches() -> None:
     one: Epoch = epoch("wikitalk", EVENTS)
-    found = threads.roots(one, 3)
+    roots = threads.roots(one, 3)
     stream, size = one.data.training.stream, one.deal.size
     last = len(one.deal.part) // size * size
-    assert [int(before[0]) for _, before in found] == [last - 3 * size, last - 2 * size, last - size]
-    for node, before in found:
+    assert [int(before[0]) for _, before in roots] == [last - 3 * size, last - 2 * size, last - size]
+    for node, before in roots:
         assert node.size == before.size == 3 * size
         np.testing.assert_array_equal(node[:size], stream.src[int(before[0]) : int(before[0]) + size])

@@ -40,8 +40,8 @@ def workload(one: StudyPoint):
 
 def line(number, dataset, model) -> dict[str, float]:
     """A table's figures of a data set and model, by name; without those that ran out of memory."""
-    (found,) = (one for one in published("flaredtdg").tables[number].rows if (one["dataset"], one["model"]) == (dataset, model))
-    return {name: float(value) for name, value in found.items() if not isinstance(value, str)}
+    (row,) = (one for one in published("flaredtdg").tables[number].rows if (one["dataset"], one["model"]) == (dataset, model))
+    return {name: float(value) for name, value in row.items() if not isinstance(value, str)}
 
 
 FLICKR = point("soc_flickr", "t-gcn")
@@ -52,8 +52,8 @@ def quick(kind: str, number: int) -> Findings:
     return run_registered(registry.find("flaredtdg", kind, number), quick=True)
 
 
-def reasons(found: Findings) -> dict[str, str]:
-    return dict(zip(found.rows["what"], found.rows["why"], strict=True))
+def reasons(findings: Findings) -> dict[str, str]:
+    return dict(zip(findings.rows["what"], findings.rows["why"], strict=True))
 
 
 def test_points_are_on_the_printed_gpus() -> None:
@@ -65,9 +65,9 @@ def test_points_are_on_the_printed_gpus() -> None:
 def test_points_are_of_the_printed_size(names) -> None:
     for name in names:
         work = workload(point(name, "mpnn-lstm"))
-        found = work.chunking.count_blocks(EpochDraws(0, 0), DECAY, hooks.gpus_of(name))
-        assert found.rows[0].sum() == work.snapshots.num_nodes == hooks.counts(name).nodes
-        assert (found.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(found.edges) == len(hooks.trained(name))
+        counts = work.chunking.count_blocks(EpochDraws(0, 0), DECAY, hooks.gpus_of(name))
+        assert counts.rows[0].sum() == work.snapshots.num_nodes == hooks.counts(name).nodes
+        assert (counts.edges[:, 0].sum(1) == work.snapshots.edges).all() and len(counts.edges) == len(hooks.trained(name))
 
 
 @pytest.mark.slow
@@ -88,22 +88,22 @@ def test_esdg_has_one_window_and_others_have_eight_snapshots() -> None:
 
 
 def test_outcomes_are_those_of_the_schedule_and_its_trace() -> None:
-    one, found = replayed(FLICKR), measured(FLICKR)
+    one, outcome = replayed(FLICKR), measured(FLICKR)
     schedule, trace = one.schedule, one.trace
-    assert (found.status, found.steps) == ("ran", schedule.iterations)
-    assert found.epoch_s == trace.span_ns / 1e9 and found.peak_gb == peaks(schedule, trace).max() / 1e9
-    assert found.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
-    assert found.alone_s == pytest.approx(exposed_communication_ns(trace).mean() / 1e9)
+    assert (outcome.status, outcome.steps) == ("ran", schedule.iterations)
+    assert outcome.epoch_s == trace.span_ns / 1e9 and outcome.peak_gb == peaks(schedule, trace).max() / 1e9
+    assert outcome.mean_gb == pytest.approx(peaks(schedule, trace).mean() / 1e9)
+    assert outcome.alone_s == pytest.approx(exposed_communication_ns(trace).mean() / 1e9)
     ends = [trace.end_ns[(trace.op == Op.OPTIMIZE) & (schedule.iteration[trace.task] == i)].max() for i in range(schedule.iterations)]
-    assert found.step_s == pytest.approx(np.median(np.diff(ends)) / 1e9) and found.step_s * found.steps < found.epoch_s
-    assert found.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)
+    assert outcome.step_s == pytest.approx(np.median(np.diff(ends)) / 1e9) and outcome.step_s * outcome.steps < outcome.epoch_s
+    assert outcome.idle_s == pytest.approx((trace.span_ns - busy_ns(trace).mean()) / 1e9)
 
 
 @pytest.mark.slow
 def test_what_does_not_fit_has_memory_and_no_time() -> None:
-    found = measured(point("ogbn_papers100m", "t-gcn", "esdg"), "epoch_s", "step_s", "alone_s", "idle_s", "peak_gb", "part:layers")
-    assert found.status == "out of memory" and found.peak_gb > 48 and "more than the 48.0 GB of NVIDIA A40" in found.message
-    assert np.isnan([found.epoch_s, found.step_s, found.alone_s, found.idle_s, found["part:layers"]]).all()
+    outcome = measured(point("ogbn_papers100m", "t-gcn", "esdg"), "epoch_s", "step_s", "alone_s", "idle_s", "peak_gb", "part:layers")
+    assert outcome.status == "out of memory" and outcome.peak_gb > 48 and "more than the 48.0 GB of NVIDIA A40" in outcome.message
+    assert np.isnan([outcome.epoch_s, outcome.step_s, outcome.alone_s, outcome.idle_s, outcome["part:layers"]]).all()
 
 
 def test_apart_is_the_same_chunks_without_exchange() -> None:
@@ -116,69 +116,72 @@ def test_apart_is_the_same_chunks_without_exchange() -> None:
 
 def test_a_window_keeps_its_parts() -> None:
     assert Windows(full=2, decayed=0, alpha=1.0, chunks=64).kept == 2
-    counts, kept = [64], 64
+    counts, chunks = [64], 64
     for _ in range(6):
-        kept = int(np.floor(kept * 0.1 ** (1 / 6)))
-        counts.append(kept)
+        chunks = int(np.floor(chunks * 0.1 ** (1 / 6)))
+        counts.append(chunks)
     assert hooks.kept() == (64 + sum(counts)) / 64
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [7, 8, 9, 10, 11])
 def test_reductions_are_of_the_figures_beside_them(number: int) -> None:
-    found = quick("table", number)
-    figures = found.tables["figures"]
+    findings = quick("table", number)
+    figures = findings.tables["figures"]
     columns = {name: figures[name].to_numpy() for name in figures.columns[2:]}
     theirs, after, ours, own = columns.values()
-    assert found.rows["published"].to_numpy() == pytest.approx(after / theirs - 1)
-    assert found.rows["ours"].to_numpy() == pytest.approx(own / ours - 1)
+    assert findings.rows["published"].to_numpy() == pytest.approx(after / theirs - 1)
+    assert findings.rows["ours"].to_numpy() == pytest.approx(own / ours - 1)
     for dataset, value in zip(figures["dataset"], theirs, strict=True):
         (line,) = (one for one in published("flaredtdg").tables[number].rows if (one["dataset"], one["model"]) == (dataset, "t-gcn"))
         assert value in line.values() and float(line["flaredtdg"]) in after
     if number != 9:  # the host's work on an epoch's first windows may outweigh what shrinking saves
-        assert (found.rows["ours"] < 0).all(), "FlareDTDG saves, as in print"
-    assert any(note.startswith("Simulated on a40-ib") for note in found.notes) and "Quick: soc_flickr and rec_amazon, T-GCN." in found.notes
+        assert (findings.rows["ours"] < 0).all(), "FlareDTDG saves, as in print"
+    assert (
+        any(note.startswith("Simulated on a40-ib") for note in findings.notes)
+        and "Quick: soc_flickr and rec_amazon, T-GCN." in findings.notes
+    )
 
 
 def test_ablations_compare_what_the_tables_do() -> None:
     full, ours = measured(point("soc_flickr", "t-gcn", "full-history")), measured(FLICKR)
-    alone = measured(point("soc_flickr", "t-gcn", "flaredtdg-no-overlap")).alone_s
-    assert ours.alone_s < alone
-    pairs = {7: (full.peak_gb * 1e3, ours.peak_gb * 1e3), 8: (full.epoch_s, ours.epoch_s), 11: (alone, ours.alone_s)}
+    exposed_s = measured(point("soc_flickr", "t-gcn", "flaredtdg-no-overlap")).alone_s
+    assert ours.alone_s < exposed_s
+    pairs = {7: (full.peak_gb * 1e3, ours.peak_gb * 1e3), 8: (full.epoch_s, ours.epoch_s), 11: (exposed_s, ours.alone_s)}
     for number, pair in pairs.items():
         assert tuple(quick("table", number).tables["figures"].iloc[0, 4:]) == pair
 
 
 def test_a_history_of_the_length_that_is_told_has_the_printed_reduction() -> None:
-    said = hooks.history(-0.75, -0.5)
-    assert "75% less would be that of a full history of 16 snapshots, not 8" in said
+    sentence = hooks.history(-0.75, -0.5)
+    assert "75% less would be that of a full history of 16 snapshots, not 8" in sentence
     assert "would be" not in hooks.history(-0.52, -0.51)
 
 
 @pytest.mark.slow
 def test_table_5_says_what_ran_out_and_who_is_least() -> None:
-    found = quick("table", 5)
-    assert len(found.rows) == 2 * 4 and (found.rows["why"] != "").all()
-    for one in found.rows.to_dict("records"):
+    findings = quick("table", 5)
+    assert len(findings.rows) == 2 * 4 and (findings.rows["why"] != "").all()
+    for one in findings.rows.to_dict("records"):
         dataset, model, strategy = str(one["what"]).split(", ")
         assert one["ours"] == measured(point(dataset, model, strategy)).peak_gb
         assert one["published"] == line(5, dataset, model)[strategy]
     uncut = measured(point("soc_flickr", "t-gcn", cut=False)).peak_gb
-    assert f"were nothing cut {uncut:.3g}" in reasons(found)["soc_flickr, t-gcn, flaredtdg"]
+    assert f"were nothing cut {uncut:.3g}" in reasons(findings)["soc_flickr, t-gcn, flaredtdg"]
     rows = [{"published": a, "ours": b} for a, b in ((3, 1), (float("nan"), 5), (4, 4), (2, 2))] * 2
     assert hooks.least(rows, 4) == "flaredtdg's is the least in 2 of 2 points in print, in 0 of ours"
 
 
 @pytest.mark.slow
 def test_table_4s_epochs_to_convergence_make_up_for_the_difference() -> None:
-    found = quick("table", 4)
-    for one in found.rows.to_dict("records"):
+    findings = quick("table", 4)
+    for one in findings.rows.to_dict("records"):
         times = float(str(one["why"]).split(" times as many")[0].split()[-1])
         assert one["ours"] * times == pytest.approx(one["published"], rel=0.06)
-    seconds = found.tables["epochs"].set_index(["dataset", "strategy"])["ours, s an epoch"]
-    rows = found.rows.set_index("what")["ours"]
+    seconds = findings.tables["epochs"].set_index(["dataset", "strategy"])["ours, s an epoch"]
+    rows = findings.rows.set_index("what")["ours"]
     assert rows["soc_flickr, t-gcn, flaredtdg over esdg"] == seconds["soc_flickr", "esdg"] / seconds["soc_flickr", OURS]
-    assert "1 and" in reasons(found)["rec_amazon, t-gcn, flaredtdg over esdg"]
+    assert "1 and" in reasons(findings)["rec_amazon, t-gcn, flaredtdg over esdg"]
 
 
 @pytest.mark.slow
@@ -187,16 +190,16 @@ def test_what_is_printed_as_out_of_memory_is_said() -> None:
     papers = four.rows.iloc[0]
     assert np.isnan([papers["published"], papers["ours"]]).all()
     assert papers["why"].startswith("printed: out of device memory; esdg needs")
-    said = reasons(five)
-    assert said["ogbn_papers100m, t-gcn, esdg"].startswith("printed: out of device memory; ")
-    assert said["ogbn_papers100m, t-gcn, dynahb"].startswith("printed: out of host memory; ")
+    why = reasons(five)
+    assert why["ogbn_papers100m, t-gcn, esdg"].startswith("printed: out of device memory; ")
+    assert why["ogbn_papers100m, t-gcn, dynahb"].startswith("printed: out of host memory; ")
 
 
 def test_table_12s_parts_add_up_in_print_and_in_ours() -> None:
-    found = quick("table", 12)
-    assert found.rows["published"].sum() == pytest.approx(1, abs=1e-3) and found.rows["ours"].sum() == pytest.approx(1)
-    seconds = found.tables["seconds"].iloc[0]
-    ours = found.rows.set_index("what")["ours"]
+    findings = quick("table", 12)
+    assert findings.rows["published"].sum() == pytest.approx(1, abs=1e-3) and findings.rows["ours"].sum() == pytest.approx(1)
+    seconds = findings.tables["seconds"].iloc[0]
+    ours = findings.rows.set_index("what")["ours"]
     assert ours["soc_flickr, backward"] / ours["soc_flickr, forward"] == pytest.approx(seconds["backward"] / seconds["forward"])
     one = measured(point("soc_flickr", "mpnn-lstm"), "part:gather", "alone_s")
     assert seconds["remap"] == one["part:gather"] and seconds["communication"] == one.alone_s
@@ -205,17 +208,17 @@ def test_table_12s_parts_add_up_in_print_and_in_ours() -> None:
 
 
 def test_figure_1_tells_communication_from_waiting() -> None:
-    found = quick("figure", 1)
-    shares = found.tables["shares"]
+    findings = quick("figure", 1)
+    shares = findings.tables["shares"]
     assert (shares["alone"] <= shares["computes nothing"]).all() and (shares["computes nothing"] < 1).all()
     one = measured(point("soc_flickr", "mpnn-lstm", "esdg"))
     assert shares["alone"].tolist() == [one.alone_s / one.epoch_s]
-    assert found.rows["published_low"].tolist()[:2] == [0.24, 0.24] and len(found.drawings) == 1
+    assert findings.rows["published_low"].tolist()[:2] == [0.24, 0.24] and len(findings.drawings) == 1
 
 
 def test_figure_7s_memory_falls_and_hosts_do_not_grow() -> None:
-    found = quick("figure", 7)
-    rows, table = found.rows.set_index("what"), found.tables["points"].set_index(["strategy", "gpus"])
+    findings = quick("figure", 7)
+    rows, table = findings.rows.set_index("what"), findings.tables["points"].set_index(["strategy", "gpus"])
     one, four = table.loc[(OURS, 1)], table.loc[(OURS, 4)]
     assert one["gb"] / 4 < four["gb"] < one["gb"] / 2 and one["host_gb"] == four["host_gb"]
     assert rows.loc["flaredtdg on 4 GPUs over 1", "ours_mean"] == pytest.approx(one["epoch_s"] / four["epoch_s"])
@@ -235,9 +238,9 @@ def test_reasons_of_the_breakdown_are_of_its_parts() -> None:
 
 
 def test_printed_ratios_of_errors_are_over_the_regressions() -> None:
-    found = hooks.error_ratios(6, "mpnn-lstm", "recent_only")
+    ratios = hooks.error_ratios(6, "mpnn-lstm", "recent_only")
     each = [0.0543 / 0.6867, 0.1245 / 1.2034, 0.0812 / 0.0946]
-    assert (found.low, found.mean, found.high) == pytest.approx((min(each), np.mean(each), max(each)))
+    assert (ratios.low, ratios.mean, ratios.high) == pytest.approx((min(each), np.mean(each), max(each)))
     assert hooks.error_ratios(3, "t-gcn", "dynagraph").high == pytest.approx(0.1281 / 0.1355), "accuracies are no errors"
 
 
@@ -245,10 +248,10 @@ def test_printed_ratios_of_errors_are_over_the_regressions() -> None:
 def test_data_that_are_absent_are_skipped_with_a_line_each(kind, number, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CHRONOSCALE_DATA", str(tmp_path))
     study = registry.find("flaredtdg", kind, number)
-    found = run_registered(study, quick=False)
-    skipped = [note for note in found.notes if note.startswith("Skipped: dataset '")]
+    findings = run_registered(study, quick=False)
+    skipped = [note for note in findings.notes if note.startswith("Skipped: dataset '")]
     assert [note.split("'")[1] for note in skipped] == ["math_overflow_monthly", "enron_monthly"] and "set CHRONOSCALE_DATA" in skipped[0]
-    assert len(found.rows) and "–" in pages.markdown(study, found) and not found.drawings
+    assert len(findings.rows) and "–" in pages.markdown(study, findings) and not findings.drawings
 
 
 def fake(one: StudyPoint) -> dict[str, object]:
@@ -276,30 +279,30 @@ months.__module__ = executed.__name__
 
 
 def test_table_6_divides_test_errors(known) -> None:
-    found = run_registered(registry.find("flaredtdg", "table", 6), quick=False)
-    rows = found.rows.set_index("what")
+    findings = run_registered(registry.find("flaredtdg", "table", 6), quick=False)
+    rows = findings.rows.set_index("what")
     assert len(rows) == 3 * 2
     assert rows.loc["t-gcn, test MSE of flaredtdg over full-history", "ours_mean"] == pytest.approx(0.52 / 0.42)
     assert rows.loc["evolvegcn, test MSE of flaredtdg over recent-only", "ours_mean"] == pytest.approx(0.52 / 1.02)
-    assert "3 of 9 models are better on the test months than every naive prediction (last value)." in found.notes
+    assert "3 of 9 models are better on the test months than every naive prediction (last value)." in findings.notes
 
 
 def test_figure_6_finds_when_an_error_is_reached(known) -> None:
-    found = run_registered(registry.find("flaredtdg", "figure", 6), quick=False)
-    rows = found.rows.set_index("what")
+    findings = run_registered(registry.find("flaredtdg", "figure", 6), quick=False)
+    rows = findings.rows.set_index("what")
     what = "math_overflow_monthly, {}, seconds to a validation MSE"
     assert rows.loc[what.format("full-history"), "ours_mean"] == 1.0
     assert rows.loc[what.format(OURS), "ours_mean"] == 2.0, "0.52, then 0.26, below 0.42"
-    assert len(found.tables["curves"]) == 2 * 3 and len(found.drawings) == 1
+    assert len(findings.tables["curves"]) == 2 * 3 and len(findings.drawings) == 1
 
 
 def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
-    found = run_registered(registry.find("flaredtdg", "figure", 8), quick=False)
-    rows = found.rows.set_index("what")
+    findings = run_registered(registry.find("flaredtdg", "figure", 8), quick=False)
+    rows = findings.rows.set_index("what")
     assert rows.loc["math_overflow_monthly, full snapshots of least test MSE", "ours_mean"] == 1
     grown = rows.loc["math_overflow_monthly, memory, most full snapshots over fewest"]
     assert (grown["ours_low"], grown["points"]) == (pytest.approx(6.0), 3)
-    assert len(found.tables["cells"]) == 12
+    assert len(findings.tables["cells"]) == 12
     assert rows.loc["rec_amazon, full snapshots of least test MSE", ["published_low", "published_high"]].tolist() == [2, 3]
 
 

@@ -113,8 +113,8 @@ def test_table_5_within_3_points(name):
 
 def test_misses_of_table_5_are_said():
     assert "All within 3 points." in study_of("real", "table", 5).notes
-    said = [note for note in study_of("real", "table", 5, WITHIN=0.0).notes if note.startswith("Missed by")]
-    assert [note.split(", ")[2].split(":")[0] for note in said] == ["structure moved", "its own accounting"], "all of the quick form's"
+    misses = [note for note in study_of("real", "table", 5, WITHIN=0.0).notes if note.startswith("Missed by")]
+    assert [note.split(", ")[2].split(":")[0] for note in misses] == ["structure moved", "its own accounting"], "all of the quick form's"
 
 
 @pytest.mark.sample(1)
@@ -252,12 +252,12 @@ def small(kind, number) -> Findings:
 )
 def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, named, monkeypatch):
     monkeypatch.setattr(execution, "passes", simulated)
-    study, found = registry.find("real", kind, number), small(kind, number)
-    first = found.rows.iloc[:, 0].astype(str)
-    assert np.isfinite(found.rows[finite].to_numpy(np.float64)).all() and (found.rows[finite] >= 0).all()
+    study, findings = registry.find("real", kind, number), small(kind, number)
+    first = findings.rows.iloc[:, 0].astype(str)
+    assert np.isfinite(findings.rows[finite].to_numpy(np.float64)).all() and (findings.rows[finite] >= 0).all()
     assert all(first.str.contains(name, regex=False).any() for name in named)
-    assert any(note.startswith("Quick") for note in found.notes)
-    assert study.title in pages.markdown(study, found)
+    assert any(note.startswith("Quick") for note in findings.notes)
+    assert study.title in pages.markdown(study, findings)
 
 
 def test_esdg_and_blad_do_the_same_work():
@@ -293,7 +293,7 @@ def test_a_page_shows_what_was_found(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["rael"], "unknown paper 'rael'; did you mean 'real'?"),
         (["real", "--figure", "16"], "real: no figure 16 to reproduce; nearest: 15"),
@@ -301,13 +301,13 @@ def test_a_page_shows_what_was_found(tmp_path):
         (["real", "--table", "1", "--figure", "2"], "give one of --figure, --table, --all"),
     ],
 )
-def test_mistakes_end_with_2(arguments, said, monkeypatch, capsys):
+def test_mistakes_end_with_2(arguments, message, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["chronoscale", "reproduce", *arguments])
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and said in lines[0]
+    assert len(lines) == 1 and message in lines[0]
 
 
 @pytest.mark.slow
@@ -323,16 +323,18 @@ def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_real_l_without_a_solver_is_said_at_its_rows():
     """Computed from the plans: where no solver ran, real-l is real-g+'s schedule, and every row and the notes say so."""
-    found = small("figure", 13)
-    rows = found.rows.set_index("what")
-    said = rows.loc["real-l, as-published maps", "why"]
-    assert said.startswith("real-g+'s schedule in 2 of 2, no solver ran; ")
+    findings = small("figure", 13)
+    rows = findings.rows.set_index("what")
+    why = rows.loc["real-l, as-published maps", "why"]
+    assert why.startswith("real-g+'s schedule in 2 of 2, no solver ran; ")
     assert rows.loc["real-l, as-published maps", "ours_mean"] == rows.loc["real-g+, as-published maps", "ours_mean"]
     assert not rows.loc["real-g+, as-published maps", "why"].startswith("real-g+'s")
     variants = ("as-published", "exact")
     gap = max(measured(point("arxiv", "wd-gcn", n, "real-l", variant), "gap").gap for n in (1, 2) for variant in variants)
-    assert any(f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {gap:.1%}" in one for one in found.notes)
-    solved = found.tables["solved"]
+    assert any(
+        f"real-l is real-g+'s schedule in 4 of 4 plans: real-g+'s certified gap is at most {gap:.1%}" in one for one in findings.notes
+    )
+    solved = findings.tables["solved"]
     assert solved["note"].str.contains("by the solver alone after|by the solver after", regex=True).all() and len(solved) == 2
     assert rows.loc["real-l, as-published maps, solver run on arxiv", "ours_mean"] == pytest.approx(solved["over psg"].mean())
 
@@ -348,5 +350,5 @@ def test_where_a_solver_ran_nothing_else_is_said():
 @pytest.mark.slow
 def test_simulated_pages_say_how_kernels_and_networks_are_charged():
     for number in (4, 8):
-        said = " ".join(small("figure", number).notes)
-        assert "5 µs of one host thread a kernel" in said and "NCCL's own model of rings and trees" in said
+        notes = " ".join(small("figure", number).notes)
+        assert "5 µs of one host thread a kernel" in notes and "NCCL's own model of rings and trees" in notes

@@ -89,29 +89,29 @@ def test_where_eq_2_and_the_mean_degree_agree() -> None:
 
 
 def test_table_1() -> None:
-    found = run("table", 1)
-    assert len(found.rows) == 4 * 8 and np.isfinite(found.rows["ours"].to_numpy(np.float64)).all()
-    for line in found.rows.to_dict("records"):
+    findings = run("table", 1)
+    assert len(findings.rows) == 4 * 8 and np.isfinite(findings.rows["ours"].to_numpy(np.float64)).all()
+    for line in findings.rows.to_dict("records"):
         name, _, what = str(line["what"]).partition(", ")
         if what in ("match, node, %", "match, edge, %", "repeat, node, %", "repeat, edge, %", "unbalance, %"):
             assert line["published"] == pytest.approx(float(LINES[name][what.replace(", %", "").replace(", ", "_")]) * 100)
             assert abs(float(line["ours"]) - float(line["published"])) < 6, line  # 3 of the whole: tests/datasets/test_sessions.py
-    assert found.notes[0].startswith("Quick") and ("Missed by" in found.notes[1] or "within 3 points" in found.notes[1])
-    assert list(found.tables["scale"]["of"]) == [len(stand_in(name)) for name in NAMES]
-    assert "8 of" not in pages.markdown(registry.find("fast", "table", 1), found)
+    assert findings.notes[0].startswith("Quick") and ("Missed by" in findings.notes[1] or "within 3 points" in findings.notes[1])
+    assert list(findings.tables["scale"]["of"]) == [len(stand_in(name)) for name in NAMES]
+    assert "8 of" not in pages.markdown(registry.find("fast", "table", 1), findings)
 
 
 def test_what_misses_is_named() -> None:
-    said = study_of("fast", "table", 1, POINTS=0).notes[1]
-    assert said.startswith("Missed by more than 0 points: lastfm, match, node; ") and said.count("; ") == 4 * 5 - 1
+    note = study_of("fast", "table", 1, POINTS=0).notes[1]
+    assert note.startswith("Missed by more than 0 points: lastfm, match, node; ") and note.count("; ") == 4 * 5 - 1
 
 
 def test_figure_3() -> None:
-    found = run("figure", 3)
+    findings = run("figure", 3)
     for name in NAMES:
-        part = found.rows[found.rows["what"].str.startswith(name)]
+        part = findings.rows[findings.rows["what"].str.startswith(name)]
         assert part["ours"].sum() == pytest.approx(100)
-    assert found.drawings[0].name == "fast-figure-3" and "Quick" in found.notes[0]
+    assert findings.drawings[0].name == "fast-figure-3" and "Quick" in findings.notes[0]
 
 
 def test_sizes_of_table_3() -> None:

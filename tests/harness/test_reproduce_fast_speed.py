@@ -47,7 +47,7 @@ def simulate(rates: Rates, dataset: str, model: str, strategy: str, **settings: 
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def ranks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is executed is executed in this process."""
     monkeypatch.setattr(execution, "launch", here)
 
@@ -119,9 +119,9 @@ def test_rates_meet_what_they_are_solved_from_and_only_that() -> None:
     assert fast.neighbours("bitcoin", SCALE) / one.sample == pytest.approx(285.03)
     for figures in (one, other):
         assert simulate(figures, **fast.ANCHOR, strategy=TGL)["epoch_s"] == pytest.approx(476.99, rel=1e-3)
-    alone = {**fast.ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
-    assert simulate(other, **alone)["epoch_s"] == pytest.approx(138.86, rel=1e-2)
-    assert simulate(one, **alone)["epoch_s"] < 100, "a datasheet's share of peak is faster than the printed"
+    resident = {**fast.ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
+    assert simulate(other, **resident)["epoch_s"] == pytest.approx(138.86, rel=1e-2)
+    assert simulate(one, **resident)["epoch_s"] < 100, "a datasheet's share of peak is faster than the printed"
     assert other.gather > one.gather and other.efficiency < one.efficiency and one.distinct == DISTINCT
 
 
@@ -129,9 +129,9 @@ def test_an_epoch_is_its_batches_times_their_mean() -> None:
     schedule, steps = schedule_of("lastfm", "tgat", TGL), fast.bed().steps("lastfm")
     assert steps == int(np.ceil(0.7 * 1_300_000 / 2_000))
     trace = replay(schedule, ROUND.cluster, ServerCosts(ROUND))
-    found = simulate(ROUND, "lastfm", "tgat", TGL)
-    assert found["epoch_s"] == pytest.approx(trace.span_ns / 1e9 * steps / schedule.iterations)
-    assert sum(found["seconds"].values()) == pytest.approx(found["epoch_s"], rel=1e-3), "nothing overlaps"
+    figures = simulate(ROUND, "lastfm", "tgat", TGL)
+    assert figures["epoch_s"] == pytest.approx(trace.span_ns / 1e9 * steps / schedule.iterations)
+    assert sum(figures["seconds"].values()) == pytest.approx(figures["epoch_s"], rel=1e-3), "nothing overlaps"
 
 
 def test_sequential_epochs_by_hand() -> None:
@@ -150,9 +150,9 @@ def test_a_changing_cache_is_counted_on_consecutive_batches_after_it_is_full() -
     work = fast.bed().workload(point("lastfm", "tgat", "simple", cached=0.1))
     static = work.stats.work  # type: ignore[attr-defined]
     sampling, loading = (make(work.hyper, work.model) for make in (SIMPLE.feeding.sampling, SIMPLE.feeding.loading))
-    found = static(False, 1, 2_000, sampling, 0, work.hyper.events.every, loading)
-    assert len(found) == SCALE["batches"] and (found.events == 2_000).all()
-    assert (found.sent_edges < found.edges).all() and (found.kept_edges > 0).any()
+    counts = static(False, 1, 2_000, sampling, 0, work.hyper.events.every, loading)
+    assert len(counts) == SCALE["batches"] and (counts.events == 2_000).all()
+    assert (counts.sent_edges < counts.edges).all() and (counts.kept_edges > 0).any()
 
 
 def test_the_cache_fills_a_device() -> None:
@@ -174,34 +174,34 @@ def test_causes_in_words() -> None:
     assumptions = {"base": 0, "near": 1, "far": 1, "both": 2, "chance": 1}
     fits = [{"assumption": name, "off by, times": off} for name, off in {"near": 1.2, "far": 1.1, "both": 1.0, "chance": 3.0}.items()]
 
-    def said(printed: float, **gains: float) -> str:
+    def cause_of(printed: float, **gains: float) -> str:
         return cause({"printed": printed, **gains}, {name: assumptions[name] for name in gains}, fits)
 
-    assert said(2.0, base=2.05, near=2.0).startswith("within 5%")
-    assert said(2.0, base=4.0, near=2.2, far=6.0, both=2.0) == "near: 2.20"
-    assert said(2.0, base=4.0, chance=2.0, near=2.2) == "near: 2.20", "what fits the others, too"
-    assert said(2.0, base=4.0, far=6.0, both=2.1) == "both: 2.10"
-    assert said(2.0, base=4.0, far=2.6) == f"part of it: far: 2.60; the rest is {UNKNOWN}"
-    assert said(2.0, base=4.0, far=3.8) == UNKNOWN
-    assert said(2.0, base=2.2, far=2.2, near=2.1) == "near: 2.10", "what changes nothing explains nothing"
-    assert "not printed" in said(float("nan"), base=4.0, far=3.8)
+    assert cause_of(2.0, base=2.05, near=2.0).startswith("within 5%")
+    assert cause_of(2.0, base=4.0, near=2.2, far=6.0, both=2.0) == "near: 2.20"
+    assert cause_of(2.0, base=4.0, chance=2.0, near=2.2) == "near: 2.20", "what fits the others, too"
+    assert cause_of(2.0, base=4.0, far=6.0, both=2.1) == "both: 2.10"
+    assert cause_of(2.0, base=4.0, far=2.6) == f"part of it: far: 2.60; the rest is {UNKNOWN}"
+    assert cause_of(2.0, base=4.0, far=3.8) == UNKNOWN
+    assert cause_of(2.0, base=2.2, far=2.2, near=2.1) == "near: 2.10", "what changes nothing explains nothing"
+    assert "not printed" in cause_of(float("nan"), base=4.0, far=3.8)
 
 
 @pytest.mark.slow
 def test_table_4() -> None:
-    found = run("table", 4)
-    cases_of = found.tables["cases"]
+    findings = run("table", 4)
+    cases_of = findings.tables["cases"]
     assert len(cases_of) == 2 * 7
-    line = found.rows.set_index("what").loc["wikitalk, tgn, fast over etc"]
+    line = findings.rows.set_index("what").loc["wikitalk, tgn, fast over etc"]
     assert line["published"] == pytest.approx(221.21 / 196.0)
-    epochs = found.tables["epochs"].set_index(["dataset", "model", "strategy"])
+    epochs = findings.tables["epochs"].set_index(["dataset", "model", "strategy"])
     ours = epochs["ours_s"]
     assert line["ours"] == pytest.approx(ours["wikitalk", "tgn", "etc"] / ours["wikitalk", "tgn", "fast"])
     assert ours["wikitalk", "tgat", "tgl"] == pytest.approx(476.99, rel=1e-3)
     assert (ours.xs("tgl with prefetching", level=2) < ours.xs("tgl", level=2)).all()
-    assert found.rows["why"].str.len().min() > 5
-    assert any("was not run" in note for note in found.notes) and any(note.startswith("Quick") for note in found.notes)
-    fits = found.tables["fits"].set_index("assumption")
+    assert findings.rows["why"].str.len().min() > 5
+    assert any("was not run" in note for note in findings.notes) and any(note.startswith("Quick") for note in findings.notes)
+    fits = findings.tables["fits"].set_index("assumption")
     assert fits.loc["as solved", "of"] == 14 and (fits["off by, times"] >= 1).all()
 
 
@@ -218,8 +218,8 @@ def test_what_is_printed_as_out_of_memory() -> None:
 
 
 def test_shares_of_an_epoch() -> None:
-    found = fast_executed.shares({"SAMPLE": 1.0, "GATHER": 2.0, "H2D": 3.0, "AGGREGATE": 4.0})
-    assert found == {"sampling": 0.1, "memory I/O": 0.5, "computing": 0.4}
+    shares = fast_executed.shares({"SAMPLE": 1.0, "GATHER": 2.0, "H2D": 3.0, "AGGREGATE": 4.0})
+    assert shares == {"sampling": 0.1, "memory I/O": 0.5, "computing": 0.4}
     covered = [op for ops in fast_executed.PARTS.values() for op in ops]
     schedule = schedule_of("lastfm", "tgn", TGL)
     assert set(map(Op, np.unique(schedule.op))) <= set(covered) and len(covered) == len(set(covered))
@@ -227,13 +227,13 @@ def test_shares_of_an_epoch() -> None:
 
 @pytest.mark.slow
 def test_figure_1() -> None:
-    found = run("figure", 1)
-    shares = found.rows[found.rows["what"].str.startswith("memory I/O")]
+    findings = run("figure", 1)
+    shares = findings.rows[findings.rows["what"].str.startswith("memory I/O")]
     assert len(shares) == 3 and shares["published_high"].eq(0.78).all() and shares["ours_high"].between(0, 1).all()
     one = simulate(fast.solved(SCALE), "wikitalk", "tgat", TGL)["seconds"]
     io = sum(one[name] for name in ("GATHER", "H2D")) / sum(one.values())
     assert shares.set_index("what").loc["memory I/O, simulated, share", "ours_low"] <= io + 1e-9
-    assert any(note.startswith("Executed") for note in found.notes)
+    assert any(note.startswith("Executed") for note in findings.notes)
 
 
 def test_affinity_is_of_the_mean_batch() -> None:
@@ -248,9 +248,9 @@ def test_affinity_is_of_the_mean_batch() -> None:
 
 @pytest.mark.slow
 def test_figure_11() -> None:
-    found = run("figure", 11)
-    table = found.tables["ladder"].set_index(["how", "dataset"])
-    rows = found.rows.set_index("what")
+    findings = run("figure", 11)
+    table = findings.tables["ladder"].set_index(["how", "dataset"])
+    rows = findings.rows.set_index("what")
     line = table.loc["executed", "wikitalk"]
     assert rows.loc["SlimCache, executed", "ours_mean"] == pytest.approx(line["fast-none"] / line["fast-sc"])
     paced = table.loc["nothing ahead, computing as slow as printed"]
@@ -258,22 +258,22 @@ def test_figure_11() -> None:
     assert paced["fast-sc"].to_numpy() == pytest.approx(paced["fast-sc-te"].to_numpy(), rel=1e-2), "counted kernels and bytes alone"
     np.testing.assert_array_equal(paced["fast-sc-te"], paced["fast-sc-te-ta"], "no thread is faster but by what is put in")
     assert rows.loc["compression engine, executed, share of an epoch", "ours_mean"] < 0.5
-    assert any("bound" in note for note in found.notes)
+    assert any("bound" in note for note in findings.notes)
 
 
 def test_compressing_is_the_time_of_its_ids() -> None:
     figures, at_once = fast.paced(SCALE), {"dataset": "lastfm", "model": "tgn", "strategy": "fast", "cached": 1.0, "ahead": 0}
     schedule = schedule_of(**at_once)
     at = schedule.op == Op.SAMPLE
-    told = (schedule.rows[at] + schedule.edges[at]).sum() / figures.distinct
+    ids_s = (schedule.rows[at] + schedule.edges[at]).sum() / figures.distinct
     span = replay(schedule, figures.cluster, ServerCosts(figures, True)).span_ns / 1e9
     whole, free = (simulate(one, **at_once)["epoch_s"] for one in (figures, fast.changed(figures, {"distinct": np.inf})))
-    assert 1 - free / whole == pytest.approx(told / span, rel=2e-3)
+    assert 1 - free / whole == pytest.approx(ids_s / span, rel=2e-3)
 
 
 def test_table_6() -> None:
-    found = run("table", 6)
-    rows = found.rows.set_index("what")["ours"]
+    findings = run("table", 6)
+    rows = findings.rows.set_index("what")["ours"]
     assert np.isfinite(rows.to_numpy(np.float64)).all()
     features = 4 * 172 * (24_500_000 + 122_900_000) / 1e9
     assert rows["tgl, host, GB"] > features and rows["etc, host, GB"] > rows["tgl, host, GB"] == rows["fast, host, GB"]
@@ -287,6 +287,6 @@ def test_table_6() -> None:
     "kind, number", [("table", 6), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("table", 4), ("figure", 1), ("figure", 11)))]
 )
 def test_what_is_said_is_filled_in(kind: Kind, number: int) -> None:
-    found = run(kind, number)
-    said = [*found.notes, *found.rows["why"], *found.rows["what"]]
-    assert not [text for text in said if "{" in text or "}" in text]
+    findings = run(kind, number)
+    sentences = [*findings.notes, *findings.rows["why"], *findings.rows["what"]]
+    assert not [text for text in sentences if "{" in text or "}" in text]

@@ -138,17 +138,17 @@ def test_reasons_say_what_would_meet_the_printed() -> None:
     assert why["rec_amazon, ESDG, devices, GB"].startswith("16 times Table 5's 4.9, but 4 GPUs (Table 2): 19.6; ")
     assert why["soc_bitcoin, ESDG, devices, GB"].startswith("a whole window; ")
     assert "2 is assumed" in why["ogbn_papers100m, DynaGraph, devices, GB"]
-    held = hooks.holdings(StudyPoint(dataset="soc_bitcoin"))["held"]["esdg"]
-    assert hooks.snapshots_in(held, 36, held["total"] / 1e9) == pytest.approx(36)
+    bytes_by_term = hooks.holdings(StudyPoint(dataset="soc_bitcoin"))["held"]["esdg"]
+    assert hooks.snapshots_in(bytes_by_term, 36, bytes_by_term["total"] / 1e9) == pytest.approx(36)
 
 
 def test_terms_add_up_and_the_page_says_what_is_assumed() -> None:
-    found = table_1()
-    terms = found.tables["terms"]
+    findings = table_1()
+    terms = findings.tables["terms"]
     assert terms[["adjacency", "inputs", "kept", "working"]].sum(axis=1).to_numpy() == pytest.approx(terms["total"].to_numpy())
-    page = pages.markdown(registry.find("flaredtdg", "table", 1), found)
-    for said in ("no graph of that size is built", "40% of the snapshots train", "768 GB of devices and 4000 of hosts", "at least"):
-        assert said in page
+    page = pages.markdown(registry.find("flaredtdg", "table", 1), findings)
+    for assumption in ("no graph of that size is built", "40% of the snapshots train", "768 GB of devices and 4000 of hosts", "at least"):
+        assert assumption in page
 
 
 def test_a_kind_without_studies_is_one_line(monkeypatch, capsys) -> None:
@@ -166,7 +166,7 @@ def test_the_command_prints_published_ours_ratio_and_why(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert not left.value.code
-    said = capsys.readouterr().out
-    assert all(f'"{key}"' in said for key in ("published", "ours", "ratio", "why"))
+    printed = capsys.readouterr().out
+    assert all(f'"{key}"' in printed for key in ("published", "ours", "ratio", "why"))
     made = {path.name for path in (tmp_path / "flaredtdg").iterdir()}
     assert {"table-1.md", "table-1.csv", "table-1.json", "table-1-terms.csv"} <= made

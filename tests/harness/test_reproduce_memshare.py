@@ -62,8 +62,8 @@ def test_speedups_of_cuts_are_those_of_the_text():
 def test_gains_of_cuts_are_over_the_mean_of_what_shares_nothing():
     over = []
     for row in PAPER.tables[5].rows:
-        alone = np.mean([row[name] for name in ("metis", "distgl", "memshare")])
-        assert row["memshare_shared"] - alone == pytest.approx(row["gain"], abs=1e-3)
+        unshared = np.mean([row[name] for name in ("metis", "distgl", "memshare")])
+        assert row["memshare_shared"] - unshared == pytest.approx(row["gain"], abs=1e-3)
         over.append(row["memshare_shared"] - row["metis_shared"])
     assert np.mean(over) == pytest.approx(0.0115, abs=5e-5)
 
@@ -83,11 +83,11 @@ def run(kind: Kind, number: int, **names: object) -> Findings:
     """
     study = registry.find("memshare", kind, number)
     cut = SMALL if (kind, number) in (("figure", 2), ("figure", 3)) else {name: SMALL[name] for name in ("FEWER", "TOGETHER")}
-    found = small_studies.study_of("memshare", kind, number, **cut, **names)
-    assert any(note.startswith("Quick") for note in found.notes)
-    assert (found.rows["why"] != "").all()
-    assert study.title in pages.markdown(study, found)
-    return found
+    findings = small_studies.study_of("memshare", kind, number, **cut, **names)
+    assert any(note.startswith("Quick") for note in findings.notes)
+    assert (findings.rows["why"] != "").all()
+    assert study.title in pages.markdown(study, findings)
+    return findings
 
 
 @pytest.fixture(autouse=True)
@@ -100,9 +100,9 @@ def point(dataset: str, strategy: str, gpus: int, batch: int = 3_000, divisor: i
     return StudyPoint.of({"paper": "memshare", **axes, "batch": batch, "divisor": divisor, **settings})
 
 
-def ours(found: Findings) -> dict[str, float]:
-    means = found.rows["ours_mean"] if "ours_mean" in found.rows else found.rows["ours"]
-    return dict(zip(found.rows["what"], means, strict=True))
+def ours(findings: Findings) -> dict[str, float]:
+    means = findings.rows["ours_mean"] if "ours_mean" in findings.rows else findings.rows["ours"]
+    return dict(zip(findings.rows["what"], means, strict=True))
 
 
 def test_every_number_has_its_study() -> None:
@@ -123,17 +123,17 @@ def test_stand_ins_keep_events_a_node_and_have_hot_nodes(name: str) -> None:
 
 
 def test_table_2_says_what_is_left_out() -> None:
-    found = run("table", 2)
-    assert ours(found)["wikitalk, events a node"] == pytest.approx(6.87, abs=0.01)
-    assert set(found.tables["divisors"].columns) == {"dataset", "simulated", "cut", "executed", "quick"}
+    findings = run("table", 2)
+    assert ours(findings)["wikitalk, events a node"] == pytest.approx(6.87, abs=0.01)
+    assert set(findings.tables["divisors"].columns) == {"dataset", "simulated", "cut", "executed", "quick"}
 
 
 @pytest.mark.slow
 def test_loads_are_between_even_and_all_in_one() -> None:
-    found = run("figure", 2)
-    assert any("Skipped: dataset 'jodie_wikipedia'" in note for note in found.notes)
-    assert found.rows["ours_low"].min() >= 1 and found.rows["ours_high"].max() <= hooks.PARTS
-    means = ours(found)
+    findings = run("figure", 2)
+    assert any("Skipped: dataset 'jodie_wikipedia'" in note for note in findings.notes)
+    assert findings.rows["ours_low"].min() >= 1 and findings.rows["ours_high"].max() <= hooks.PARTS
+    means = ours(findings)
     for name in ("stackof", "wikitalk"):
         assert means[f"{name}, ours, largest load over the mean"] < means[f"{name}, METIS, largest load over the mean"]
 
@@ -154,16 +154,17 @@ def test_sharing_more_nodes_cuts_fewer_events(policies) -> None:
 def test_a_way_to_sample_asks_for_what_is_remote() -> None:
     """Local neighbours' events are the rank's own; what decay leaves out is filled up from there."""
     means = ours(run("figure", 4))
-    asked, found = ({way: means[f"stackof, {way}, {what}, of a root"] for way in ("recent", "decay", "decay, not completed", "local")}
-                    for what in ("events asked of other ranks", "neighbours"))  # fmt: skip
-    assert asked["local"] == 0 < asked["decay"] == asked["decay, not completed"] < asked["recent"]
-    assert found["recent"] >= found["decay"] > found["decay, not completed"] > 0
+    ways = ("recent", "decay", "decay, not completed", "local")
+    remote_events = {way: means[f"stackof, {way}, events asked of other ranks, of a root"] for way in ways}
+    neighbours = {way: means[f"stackof, {way}, neighbours, of a root"] for way in ways}
+    assert remote_events["local"] == 0 < remote_events["decay"] == remote_events["decay, not completed"] < remote_events["recent"]
+    assert neighbours["recent"] >= neighbours["decay"] > neighbours["decay, not completed"] > 0
 
 
 def test_volumes_fall_with_what_is_cut() -> None:
     """Rows of nodes alone: what is shared is synchronised."""
-    found = run("figure", 7)
-    table = found.tables["volumes"].set_index(["how", "k"]).loc["eq. 25"]
+    findings = run("figure", 7)
+    table = findings.tables["volumes"].set_index(["how", "k"]).loc["eq. 25"]
     assert table["memory"].is_monotonic_increasing and table["memory"].iloc[0] == 0
     assert (table["cold_nodes"].diff().dropna() < 0).all()
     assert table[list(hooks.TERMS)].sum(axis=1).to_numpy() == pytest.approx(table["total"].to_numpy())
@@ -174,22 +175,24 @@ def test_epochs_are_as_many_steps_as_the_paper_has() -> None:
     assert steps(point("wikitalk", "memshare", 8)) == -(-round(0.7 * 7_833_139) // 24_000)
     assert steps(point("wikitalk", "disttgl", 8, tests=True)) == -(-round(0.15 * 7_833_139) // 3_000)
     one = point("wikitalk", "memshare", 8, 300, QUICK["wikitalk"])
-    found = measured(one).spread
-    assert found["epoch_s"] == pytest.approx(found["step_s"] * steps(one))
-    assert set(found["stages"]) == set(NAMES["STAGES"]) and min(found["stages"].values()) > 0
+    figures = measured(one).spread
+    assert figures["epoch_s"] == pytest.approx(figures["step_s"] * steps(one))
+    assert set(figures["stages"]) == set(NAMES["STAGES"]) and min(figures["stages"].values()) > 0
 
 
 def test_epochs_and_tests_over_rivals() -> None:
     for number, table in ((9, "epochs"), (10, "tests")):
-        found = run("figure", number)
-        seconds = found.tables[table]
+        findings = run("figure", number)
+        seconds = findings.tables[table]
         assert (seconds["tgl"].isna() == (seconds["gpus"] > 4)).all()
         several = seconds[seconds["gpus"] > 4]
         assert (several["memshare"] < several["tgl-dist"]).all()
-        tgl_dist = found.rows.set_index("what").loc["memshare over tgl-dist"]
+        tgl_dist = findings.rows.set_index("what").loc["memshare over tgl-dist"]
         assert tgl_dist["ours_mean"] == pytest.approx((seconds["tgl-dist"] / seconds["memshare"]).mean())
-    alone = run("figure", 10).tables["tests"].set_index(["dataset", "gpus"])["disttgl"]
-    assert alone["wikitalk", 8] == pytest.approx(alone["wikitalk", 4], rel=0.25), "DistTGL tests on one GPU; some of it is under way before"
+    disttgl = run("figure", 10).tables["tests"].set_index(["dataset", "gpus"])["disttgl"]
+    assert disttgl["wikitalk", 8] == pytest.approx(disttgl["wikitalk", 4], rel=0.25), (
+        "DistTGL tests on one GPU; some of it is under way before"
+    )
 
 
 def test_a_smaller_theta_fetches_less() -> None:
@@ -208,12 +211,12 @@ def test_stages_are_shares_of_their_sum() -> None:
 
 @pytest.mark.slow
 def test_the_ladder_ends_with_fewer_bytes() -> None:
-    found = run("figure", 11)
-    lines = found.tables["ladder"].set_index("how")
+    findings = run("figure", 11)
+    lines = findings.tables["ladder"].set_index("how")
     assert names_of("memshare", "figure", 11)["RUNGS"] == [name for name in lines.columns if name != "dataset"]
-    assert ours(found)["executed, stackof, bytes fetched, memshare over tgl-dist"] < 0.5
+    assert ours(findings)["executed, stackof, bytes fetched, memshare over tgl-dist"] < 0.5
     simulated = lines.loc["simulated, epoch"]
-    assert ours(found)["simulated, epoch, with pipeline, speed-up"] == pytest.approx(
+    assert ours(findings)["simulated, epoch, with pipeline, speed-up"] == pytest.approx(
         simulated["memshare-negatives"] / simulated["memshare"]
     )
     assert {"executed, stackof", "executed, stackof, network of 20 MB/s"} < set(lines.index)
@@ -240,10 +243,10 @@ def test_a_larger_alpha_says_less() -> None:
 
 
 def test_gains_of_accuracy_are_over_each_rival() -> None:
-    found = run("table", 3)
-    aps = found.tables["aps"].iloc[0]
+    findings = run("table", 3)
+    aps = findings.tables["aps"].iloc[0]
     for rival in ("tgl", "tgl-dist", "disttgl", "mspipe"):
-        assert ours(found)[f"tgn, gain of test AP, memshare over {rival}"] == pytest.approx(aps["memshare"] - aps[rival])
+        assert ours(findings)[f"tgn, gain of test AP, memshare over {rival}"] == pytest.approx(aps["memshare"] - aps[rival])
     overall = [hooks.accuracy_gains("mspipe", model)["published_mean"] for model in ("tgn", "jodie", "apan")]
     assert np.mean(overall) == pytest.approx(0.0429, abs=5e-5), "means of models are that of the text"
 

@@ -67,8 +67,8 @@ def run(kind: Kind, number: int) -> Findings:
 
 
 def test_all_that_the_paper_measures_has_a_study() -> None:
-    found = {(study.kind, study.number) for study in registry.of("pgt-i")}
-    assert found == {("table", n) for n in range(1, 7)} | {("figure", n) for n in (2, 3, 5, 6, 7, 8, 9, 10)}
+    studies = {(study.kind, study.number) for study in registry.of("pgt-i")}
+    assert studies == {("table", n) for n in range(1, 7)} | {("figure", n) for n in (2, 3, 5, 6, 7, 8, 9, 10)}
 
 
 def test_sizes_of_table_1() -> None:
@@ -146,17 +146,17 @@ def test_cases_meet_what_they_are_solved_from_and_only_that() -> None:
     ],
 )
 def test_counted_and_simulated_studies(kind: Kind, number: int, named: str) -> None:
-    found = run(kind, number)
-    ours = found.rows["ours"] if "ours" in found.rows else found.rows["ours_mean"]
+    findings = run(kind, number)
+    ours = findings.rows["ours"] if "ours" in findings.rows else findings.rows["ours_mean"]
     assert np.isfinite(ours.to_numpy(np.float64)).all()
-    assert found.rows["what"].str.contains(named, regex=False).any() or (found.rows["why"] != "").any()
-    assert any(note.startswith("Quick") for note in found.notes) and (found.rows["why"].str.len() > 0).mean() > 0.3
+    assert findings.rows["what"].str.contains(named, regex=False).any() or (findings.rows["why"] != "").any()
+    assert any(note.startswith("Quick") for note in findings.notes) and (findings.rows["why"].str.len() > 0).mean() > 0.3
     study = registry.find("pgt-i", kind, number)
-    assert study.title in pages.markdown(study, found)
+    assert study.title in pages.markdown(study, findings)
     if (kind, number) == ("figure", 7):
-        assert set(found.tables["points"]["gpus"]) == {1, 4, 128}
+        assert set(findings.tables["points"]["gpus"]) == {1, 4, 128}
     if study.way == "simulated":
-        assert any(note.startswith("Simulated") for note in found.notes)
+        assert any(note.startswith("Simulated") for note in findings.notes)
 
 
 def test_figures_9_and_10() -> None:
@@ -177,28 +177,28 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind, number, column", [("table", 3, "ours"), ("figure", 5, "best"), ("table", 5, "ours"), ("table", 6, "ours"),
                                                   ("figure", 8, "ours_mean")])  # fmt: skip
 def test_executed_studies(kind: Kind, number: int, column: str, small: None) -> None:
-    found = small_run(kind, number)
-    values = found.rows[column].to_numpy(np.float64)
+    findings = small_run(kind, number)
+    values = findings.rows[column].to_numpy(np.float64)
     assert np.isfinite(values).all() and (values >= 0).all()
-    assert any(note.startswith("Quick") for note in found.notes)
+    assert any(note.startswith("Quick") for note in findings.notes)
 
 
 def test_index_and_copies_have_identical_errors(small: None) -> None:
-    found = trained(small_point())
-    np.testing.assert_array_equal(found["pgt"]["mae"], found["index"]["mae"])
-    assert found["pgt"]["planned_bytes"] > found["index"]["planned_bytes"]
+    results = trained(small_point())
+    np.testing.assert_array_equal(results["pgt"]["mae"], results["index"]["mae"])
+    assert results["pgt"]["planned_bytes"] > results["index"]["planned_bytes"]
     rows = small_run("table", 3).rows.set_index("what")
     assert rows.loc["chickenpox, MAE of index apart from pgt's", "ours"] == 0
 
 
 def test_a_sampler_sees_what_a_child_holds() -> None:
-    with Sampler() as held:
+    with Sampler() as sampler:
         child = subprocess.Popen([sys.executable, "-c", "x = b'1' * (60 << 20); import time; time.sleep(900)"])
-        while held.bytes < 60 << 20:
+        while sampler.bytes < 60 << 20:
             time.sleep(0.02)
         child.kill()
         child.wait()
-    assert 60 << 20 <= held.bytes < 120 << 20
+    assert 60 << 20 <= sampler.bytes < 120 << 20
 
 
 def test_what_is_not_printed_has_no_ratio() -> None:
@@ -232,15 +232,15 @@ def test_naive_errors_stand_in_every_table_of_errors(kind: Kind, number: int, ro
         ("table", 3): small_point(), ("figure", 5): small_point(), ("table", 5): small_point(horizon=12),
         ("figure", 8): small_point(horizon=12, batch=32),
     }  # fmt: skip
-    found = small_run(kind, number)
-    table = found.rows.set_index("what")
+    findings = small_run(kind, number)
+    table = findings.rows.set_index("what")
     for name, (mae, _) in by_hand(trainings[kind, number]).items():
         for what in rows:
             line = table.loc[what.format(name)]
             assert line[column] == pytest.approx(mae, rel=1e-6)
             assert "beaten: the model's best" in line["why"] or "a tie: the model's best" in line["why"]
-    assert any(one.startswith("Naive errors") for one in found.notes) and any(
-        one.endswith(").") or "not that they train well" in one for one in found.notes
+    assert any(one.startswith("Naive errors") for one in findings.notes) and any(
+        one.endswith(").") or "not that they train well" in one for one in findings.notes
     )
     if (kind, number) == ("figure", 8):
         for name, (mae, _) in by_hand(trainings[kind, number], "train").items():
@@ -269,10 +269,10 @@ def test_an_epoch_ends_with_validation_and_figure_7_says_so() -> None:
         schedule = strategy(name).plan(workload("pems"), gpus, UNUSED)
         ends = schedule.step == VALIDATE
         assert ends.any() and schedule.iteration[ends].min() == schedule.iterations - 1 and ends[-1]
-    found = run("figure", 7)
-    said = " ".join([*found.rows["why"], *found.notes])
-    assert "no evaluation" not in said and "validates at the end of every epoch" in said
-    assert "start of a kernel counts once" not in said and "kernels a GPU" in said
+    findings = run("figure", 7)
+    text = " ".join([*findings.rows["why"], *findings.notes])
+    assert "no evaluation" not in text and "validates at the end of every epoch" in text
+    assert "start of a kernel counts once" not in text and "kernels a GPU" in text
 
 
 def test_what_is_solved_from_printed_numbers_is_called_that() -> None:

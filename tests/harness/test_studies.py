@@ -57,7 +57,7 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "find, put, said",
+    "find, put, message",
     [
         ("way: simulated", "way: guessed", "way: expected 'executed', 'simulated', 'counted' or 'modelled' (got 'guessed')"),
         ("rows:", "rowz:", "unknown key 'rowz'; did you mean 'rows'?"),
@@ -79,19 +79,19 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
         ),
     ],
 )
-def test_mistakes_are_one_line(own, find, put, said, tmp_path, monkeypatch, capsys) -> None:
+def test_mistakes_are_one_line(own, find, put, message, tmp_path, monkeypatch, capsys) -> None:
     own.write_text(own.read_text().replace(find, put))
     assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and said in lines[0]
+    assert len(lines) == 1 and message in lines[0]
 
 
 def test_points_that_do_not_run_are_said(own, tmp_path, monkeypatch, capsys) -> None:
     refused = "3 of 3 points: refused: unknown dataset 'nowhere'"
     own.write_text(OWN.replace("events_small", "nowhere"))
     assert ended(monkeypatch, own, "--out", tmp_path / "out") == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"no point of the study has run; {refused}" in said and not (tmp_path / "out" / "batches.json").exists()
+    errors = " ".join(capsys.readouterr().err.split())
+    assert f"no point of the study has run; {refused}" in errors and not (tmp_path / "out" / "batches.json").exists()
     own.write_text(OWN.replace("strategy: sequential", "strategy: [sequential, psg]"))
     assert ended(monkeypatch, own, "--quick", "--out", tmp_path / "out") == 0
     assert "1 of 2 points: refused: " in json.loads((tmp_path / "out" / "batches.json").read_text())["notes"][1]
@@ -138,8 +138,8 @@ def test_axes_see_those_before_them_and_points_come_once() -> None:
         "gpus": [1, 2],
         "if": "gpus > least",
     }
-    found = grid.points([block, {**block, "strategy": "psg"}], "real", {"least": 1})
-    assert [(one.strategy, one.variant, one.gpus) for one in found] == [("psg", "exact", 2), ("psg", "x", 2), ("real-g", "exact", 2)]
+    points = grid.points([block, {**block, "strategy": "psg"}], "real", {"least": 1})
+    assert [(one.strategy, one.variant, one.gpus) for one in points] == [("psg", "exact", 2), ("psg", "x", 2), ("real-g", "exact", 2)]
     like = grid.points({"like": "base", "gpus": 4, "copies": [True, False]}, "", {"base": {"gpus": 8, "dataset": "d"}})
     assert [(one.dataset, one.gpus, one.setting("copies")) for one in like] == [("d", 4, True), ("d", 4, False)]
 

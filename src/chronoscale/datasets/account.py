@@ -11,6 +11,7 @@ table, `columns` are its arrays. Empty where a container was made in memory."""
 
 
 def shorten_columns(columns: Sequence[str]) -> list[str]:
-    """Return columns in their order, long runs of one role as `172 x feature`."""
+    """Shorten the columns of a table that a dataset reader has read, for the account that people see: four or more of one role in a row
+    become `172 x feature`; the order stays."""
     runs = [(role, len(list(run))) for role, run in groupby(columns)]
     return [name for role, length in runs for name in ([role] * length if length < 4 else [f"{length} x {role}"])]

@@ -24,7 +24,8 @@ _DAMAGED = (
 
 
 def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
-    """Read a .npy; with `mmap` it stays on disk. Raises UserError naming a file that is missing, truncated or something else."""
+    """Read an array from a .npy file of a dataset, a copy in memory, or, with `mmap`, mapped and read-only. Raises UserError naming a file
+    that is missing, truncated or something else."""
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)  # sees that the file has the bytes that its header promises
     except FileNotFoundError:
@@ -37,7 +38,8 @@ def read_array(path: str | Path, mmap: bool = False) -> NDArray[Any]:
 
 
 def read_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the arrays of a .npz by key; nothing else of it is read. Raises UserError as `read_archive`."""
+    """Read the shapes of the arrays in a .npz of a dataset, by key, without their values. Raises UserError for a file that is missing,
+    truncated or no archive."""
     shapes = {}
     with _opened(path) as file, zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
@@ -58,8 +60,8 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_archive(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of a .npz by key. Raises UserError naming a file that is missing, truncated, something else, or too large for
-    memory."""
+    """Read all arrays of a .npz of a dataset into memory, by key. Raises UserError naming a file that is missing, truncated, something
+    else, or too large for memory."""
     with _opened(path) as file:
         content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):

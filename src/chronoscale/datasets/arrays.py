@@ -28,7 +28,11 @@ SCAN_BYTES = 1 << 20  # bytes that are looked at together, so that no check copi
 
 
 def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int | None, ...]) -> None:
-    """Check dtype (one of the space-separated `dtypes`) and shape (None: any length). An absent array passes."""
+    """Check the dtype and shape of an array of a dataset, before anything reads it; None, an absent array, passes.
+
+    name: what error messages call the array, such as `Signal.values`. dtypes: those allowed, with spaces between, such as "int64 float64".
+    shape: one length an axis, None for any. Raises UserError.
+    """
     if array is None:
         return
     if not isinstance(array, np.ndarray) or array.dtype.name not in dtypes.split():
@@ -40,7 +44,8 @@ def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int
 
 
 def require_counts(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
-    """Check that every array of a table of counts is non-negative int64 of one shape. Raises ValueError."""
+    """Check that every array in a dataclass of counts is non-negative int64 of `shape`; fields that are no arrays pass. Raises ValueError
+    naming the field."""
     for entry in fields(counts):
         column = getattr(counts, entry.name)
         if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):
@@ -48,14 +53,16 @@ def require_counts(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
 
 
 def require_ids(ids: NDArray[Any], name: str, num_nodes: int) -> None:
-    """Check that node ids lie in [0, num_nodes)."""
+    """Check that node ids of a dataset lie in 0 .. num_nodes - 1. name: what the error calls the array. Raises UserError with the first
+    that does not."""
     if ids.size and (ids.min() < 0 or ids.max() >= num_nodes):
         at = int(np.argmax((ids < 0) | (ids >= num_nodes)))
         raise UserError(f"{name}[{at}]: node id {ids[at]} is outside 0..{num_nodes - 1}")
 
 
 def require_finite(array: NDArray[Any] | None, name: str) -> None:
-    """Check that there is no NaN or infinity, some megabytes at a time. An absent array passes."""
+    """Check that an array of a dataset, of which None passes, has no NaN or infinity; it is read a megabyte at a time. name: what the error
+    calls it. Raises UserError."""
     step = 1 if array is None else max(SCAN_BYTES // max(array[:1].nbytes, 1), 1)
     for begin in range(0, 0 if array is None else len(array), step):
         if array is not None and not np.isfinite(array[begin : begin + step]).all():
@@ -63,7 +70,8 @@ def require_finite(array: NDArray[Any] | None, name: str) -> None:
 
 
 def find_not_finite(array: NDArray[Any]) -> int | None:
-    """Place of the first NaN or infinity of a column, some megabytes at a time."""
+    """Find the index of the first NaN or infinity in a column [n] of a dataset; None where all are finite. A column may be mapped: a
+    megabyte is read at a time."""
     if array.dtype.kind in "iu":
         return None
     for begin in range(0, len(array), SCAN_BYTES // 8):
@@ -74,8 +82,8 @@ def find_not_finite(array: NDArray[Any]) -> int | None:
 
 
 def count_falls(column: NDArray[Any]) -> tuple[int, int]:
-    """Count the entries that are below the one before them, and find the place of the first that is (0 where there is none); some megabytes
-    at a time."""
+    """Count the entries of a column [n] (mostly times) that are smaller than the one before them, and find the index of the first: (count,
+    index), (0, 0) where the column never falls. A column may be mapped: a megabyte is read at a time."""
     count, first = 0, 0
     for begin in range(1, len(column), SCAN_BYTES // 8):
         end = min(begin + SCAN_BYTES // 8, len(column))
@@ -87,16 +95,15 @@ def count_falls(column: NDArray[Any]) -> tuple[int, int]:
 
 
 def require_num_nodes(num_nodes: int) -> None:
-    """Check that the id space fits int32."""
+    """Check that a dataset's number of nodes can be counted in int32 ids. Raises UserError below 0 and above 2^31 - 1."""
     if not 0 <= num_nodes <= MAX_NODES:
         raise UserError(f"num_nodes: expected 0..{MAX_NODES}, got {num_nodes}")
 
 
 def release(array: NDArray[Any] | None) -> None:
-    """Release the pages of a mapped array that this process has read; the file keeps them. Other arrays stay as they are.
-
-    What is read of a mapped file counts as memory of the process until the system needs the room, or until this.
-    """
+    """Give the memory of a memory-mapped array's pages back to the system, after a pass over a dataset larger than memory; the file keeps
+    the values, and they are read again when they are needed. An array that is not mapped, or that may be written, stays as it is, as does
+    None."""
     base: object = array
     if array is None or array.flags.writeable:  # pages of a private map may have been written
         return
@@ -107,7 +114,8 @@ def release(array: NDArray[Any] | None) -> None:
 
 
 def prefetch_rows(array: NDArray[Any], begin: int, end: int) -> None:
-    """Prefetch rows begin .. end - 1 of a mapped array, before they are touched (madvise). Other arrays stay as they are."""
+    """Ask the system to read rows begin .. end - 1 of a memory-mapped array from disk in the background (madvise), before a loop over a
+    dataset comes to them. An array that is not mapped stays as it is."""
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and end > begin:
         first = array.offset % mmap.ALLOCATIONGRANULARITY + begin * array[:1].nbytes
         page = first - first % mmap.PAGESIZE

@@ -15,8 +15,8 @@ from chronoscale.errors import UserError
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to write that takes the name `path` once it is whole; after an error nothing has changed. Several processes may write the
-    same one."""
+    """Open a file for writing that appears under the name `path` only once the block has ended without an error; else nothing has changed.
+    For what is computed of a dataset and saved beside it: several processes may write the same file, and the last one wins."""
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         with draft.open("wb") as file:
@@ -28,7 +28,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Make a folder beside `path` that takes its name if the block succeeds, and goes if it does not. Raises UserError if `path` exists."""
+    """Make a temporary folder beside `path`, which gets the name `path` if the block succeeds and is deleted if it fails: so datasets are
+    stored whole or not at all. Yields the temporary folder. Raises UserError if `path` exists."""
     if path.exists():
         raise UserError(f"{path}: already exists")
     path.parent.mkdir(parents=True, exist_ok=True)

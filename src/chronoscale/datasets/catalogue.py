@@ -23,15 +23,16 @@ DEFAULT_DATA = "../shared/data"
 
 
 def data_folder() -> Path:
-    """Return the folder of local datasets: $CHRONOSCALE_DATA, else ../shared/data."""
+    """Return the folder in which files of local datasets are looked for: $CHRONOSCALE_DATA, else ../shared/data."""
     return Path(os.environ.get(DATA_VARIABLE) or DEFAULT_DATA)
 
 
 def load(name: str, seed: int = 0) -> Dataset:
-    """Load a dataset into memory; `seed` is for generated ones.
+    """Load a dataset of the catalogue into memory by its name, such as "wikipedia": read from a file in `data_folder`, or generated from
+    `seed`.
 
-    Raises UserError for an unknown name, for a local dataset whose file is absent, and for a published one, which must be
-    fetched and converted first.
+    Raises UserError for an unknown name, for a local dataset whose file is absent, and for one of which only the published counts are
+    known, which must be fetched and converted first.
     """
     record = entry(name)
     if record.generator is not None:
@@ -48,8 +49,8 @@ def load(name: str, seed: int = 0) -> Dataset:
 
 
 def load_generator(name: str, seed: int = 0) -> Generator:
-    """Return the generator of a dataset of the catalogue, which makes a snapshot or a block of time at once. Raises UserError for an
-    unknown name or another dataset."""
+    """Build the generator of a dataset of the catalogue, for those too large for memory: iterating over it yields one snapshot, or one
+    block of steps or events, at a time. Raises UserError for an unknown name and for a dataset that is not generated."""
     record = entry(name)
     if record.generator is None:
         raise UserError(f"dataset '{name}' is {record.origin}, not generated")
@@ -57,9 +58,10 @@ def load_generator(name: str, seed: int = 0) -> Generator:
 
 
 def iterate_snapshots(name: str, seed: int = 0) -> Iterable[Snapshot]:
-    """Return the snapshots of a dataset of snapshots one by one; generated ones are never in memory together.
+    """Return the snapshots of a dataset of the catalogue, to go over one by one, as often as need be. Of a generated graph that grows or
+    evolves (`GrowthGraph`, `EvolvingGraph`) one is in memory at a time; other datasets are loaded whole.
 
-    Raises UserError as `load` does, and for other families.
+    Raises UserError as `load` does, and for a dataset that is an event stream or a signal.
     """
     record = entry(name)
     if record.family != "snapshots":

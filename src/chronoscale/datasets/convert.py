@@ -13,11 +13,13 @@ _MAX_SNAPSHOTS = 10_000_000  # a width this far below the span is a mistaken uni
 
 
 def snapshots_by_width(events: EventStream, width: float, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
-    """Cut a stream into snapshots of equal time: snapshot i holds the events with t in [t0 + i * width, t0 + (i + 1) * width), t0 the first
-    event; some may be empty.
+    """Convert an event stream to snapshots of equal time: snapshot i holds the events with t in [t0 + i * width, t0 + (i + 1) * width), t0
+    the time of the first event; some may be empty.
 
-    Duplicates within a snapshot merge, weight = multiplicity. `cumulative`: everything up to then; `sliding=k`: the last k periods.
-    labels: start of the period, rounded down to an integer. Raises UserError for a width that is not positive or a stream without events.
+    width: in the stream's unit of time. Events of one pair within a snapshot become one edge, whose weight is their number. `cumulative`: a
+    snapshot holds all events up to its end; `sliding=k`: those of its own and the k - 1 periods before. The sequence's labels are the
+    starts of the periods, rounded down to integers. Raises UserError for a width that is not positive or makes more than ten million
+    snapshots, for a stream without events, and where both `cumulative` and `sliding` are given.
     """
     _require_events(events)
     if not (np.isfinite(width) and width > 0):
@@ -31,8 +33,9 @@ def snapshots_by_width(events: EventStream, width: float, *, cumulative: bool = 
 
 
 def snapshots_by_count(events: EventStream, count: int, *, cumulative: bool = False, sliding: int | None = None) -> SnapshotSequence:
-    """Cut a stream into snapshots of as many events: snapshot i holds the events i * count .. (i + 1) * count - 1; the last may hold fewer.
-    Otherwise as `snapshots_by_width`."""
+    """Convert an event stream to snapshots of `count` events each: snapshot i holds the events i * count .. (i + 1) * count - 1; the last
+    may hold fewer. Weights, labels, `cumulative` and `sliding` are as in `snapshots_by_width`; so are errors, and UserError for a count
+    below 1."""
     _require_events(events)
     if count < 1:
         raise UserError(f"count: expected at least 1 event, got {count}")

@@ -21,10 +21,10 @@ class _Strict(BaseModel):
 
 
 class Published(_Strict):
-    """Counts of a dataset as a paper's table prints them; None where it prints none.
+    """Counts of a dataset as a paper's table prints them, for the catalogue; None where the paper prints none.
 
-    horizon: steps in and steps out of a window. size_before, size_after: bytes at float64, before and after windows are copied out.
-    task, gpus: what a model is trained for, and on how many. feature_bytes: node features of one snapshot.
+    horizon: steps in and steps out of a window. size_before, size_after: bytes at float64, before and after windows are copied out of a
+    signal. task, gpus: what a model is trained for, and on how many. feature_bytes: node features of one snapshot.
     """
 
     paper: Paper
@@ -45,8 +45,8 @@ class Published(_Strict):
 
 
 class StandsFor(_Strict):
-    """The published dataset that a generated one stands for: its counts times `factor` are what was printed, its edges
-    times `edges` where that is given."""
+    """Dataset that was published and is not at hand, and how a generated dataset of the catalogue stands for it: the generated counts times
+    `factor` are what was printed (for edges, times `edges` where that is given)."""
 
     dataset: str
     factor: PositiveInt
@@ -54,7 +54,11 @@ class StandsFor(_Strict):
 
 
 class Entry(_Strict):
-    """A dataset by name: published (counts only), local (`file` in the data folder) or generated (`generator`)."""
+    """Entry of the catalogue: what is known of a dataset by name. It is published (counts only), local (`file` in the data folder, read as
+    `format` with `options`) or generated (`generator`).
+
+    source: where it comes from, for people. stands_for: the published dataset that a generated one replaces.
+    """
 
     name: str
     family: Literal["snapshots", "streams", "signals"]
@@ -78,18 +82,21 @@ class Entry(_Strict):
 
     @property
     def origin(self) -> Literal["published", "local", "generated"]:
+        """How the dataset is to be had: generated, read from a local file, or only published as counts."""
         if self.generator is not None:
             return "generated"
         return "local" if self.file is not None else "published"
 
     @property
     def horizon(self) -> int | None:
-        """Steps in and steps out of a window as printed for this dataset or the one it stands for; None where no paper says."""
+        """Steps in and steps out of a forecasting window that a paper uses on this dataset, or on the one that it stands for; None where
+        none says."""
         counts = self.published if self.stands_for is None else entry(self.stands_for.dataset).published
         return next((printed.horizon for printed in counts if printed.horizon is not None), None)
 
     def as_published(self, paper: str) -> Published:
-        """Return the counts that `paper` prints. Raises UserError if it does not use this dataset."""
+        """Return the counts of this dataset that `paper` (a key of the catalogue, such as "real" or "fast") prints. Raises UserError if
+        that paper does not use it."""
         for counts in self.published:
             if counts.paper == paper:
                 return counts
@@ -104,12 +111,12 @@ def _entries() -> dict[str, Entry]:
 
 
 def names() -> list[str]:
-    """Return all names, in the catalogue's order."""
+    """Return the names of all datasets in the catalogue, in its order."""
     return list(_entries())
 
 
 def entry(name: str) -> Entry:
-    """Return the entry of a name. Raises UserError for an unknown one, with the nearest."""
+    """Look up a dataset's entry in the catalogue by name; nothing is loaded. Raises UserError for an unknown name, with the nearest."""
     if name not in _entries():
         raise unknown("dataset", name, names())
     return _entries()[name]

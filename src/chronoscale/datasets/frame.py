@@ -11,11 +11,11 @@ from chronoscale.datasets.streams.events import EventStream
 
 
 def frame(dataset: Dataset) -> pd.DataFrame:
-    """Return one table of a dataset.
+    """Convert a dataset to one pandas table.
 
-    Snapshots: a row an edge, columns snapshot, src, dst and, if there are any, weight. Events: a row an event, columns src,
-    dst, t and, if there are any, label and f0, f1, …. Signal: a row a step, columns `node` for one channel, else `node.channel`;
-    missing readings are NaN. The features of nodes and the edges of a signal are not in the table.
+    Snapshots: a row an edge, columns snapshot, src, dst and, if there are any, weight. Events: a row an event, columns src, dst, t and, if
+    there are any, label and f0, f1, …. Signal: a row a step, columns `node` for one channel, else `node.channel`; missing readings are NaN.
+    The features of nodes and the edges of a signal are not in the table.
     """
     if isinstance(dataset, SnapshotSequence):
         snapshot = np.repeat(np.arange(len(dataset), dtype=np.int32), np.diff(dataset.ptr))

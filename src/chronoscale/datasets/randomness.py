@@ -13,13 +13,15 @@ _ROUNDS = 3
 
 
 def uniform(at: Int64, key: int) -> Float64:
-    """Draw a number in [0, 1) for each of `at` int64 [n]: float64 [n], by SplitMix64 with `key` (0 .. 2^64 - 1) as its stream."""
+    """Draw one random number in [0, 1) for each of the counters `at`, int64 [n]: float64 [n]. A number depends on its counter and `key` (0
+    .. 2^64 - 1) alone (SplitMix64), so that any part of a generated dataset, or of a batch's draws, can be drawn by itself."""
     bits = _mix(at.astype(np.uint64) * np.uint64(_STEP) + np.uint64(key)) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53
 
 
 def permute(at: Int64, size: int, key: int, back: bool = False) -> Int64:
-    """Permute numbers `at` int64 [n] of range(size) at random: int64 [n]; `back`: by the inverse permutation.
+    """Permute the numbers 0 .. size - 1 at random, without a table: return where each of `at`, int64 [n], goes, int64 [n]; `back`: by the
+    inverse permutation. It depends on size and `key` alone; generated event streams number their nodes by it.
 
     Multiplications by odd numbers and xor-shifts permute the next power of two; what falls outside goes round again (cycle walking, Black
     and Rogaway, 2002), less than twice on average.

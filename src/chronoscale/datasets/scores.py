@@ -13,10 +13,10 @@ NEW_NODES = "on events with a node that training has not seen"
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Measure of how good predictions are.
+    """Score of predictions, such as MAE, average precision or accuracy: a measure of how good they are.
 
-    key: in files, JSON and names of columns. title, meaning: for people. format: a share of 1 is shown as per cent. may_be_undefined: NaN
-    or infinite also where training is sound, as there may be nothing to take it of.
+    key: in files, JSON and names of columns. title, meaning: for people. format: "share" is shown as per cent. may_be_undefined: NaN or
+    infinite also where training is sound, as there may be nothing to compute it from.
     """
 
     key: str
@@ -27,16 +27,16 @@ class Score:
     may_be_undefined: bool = False
 
     def beats(self, value: float, rival: float) -> bool:
-        """Whether `value` is better than `rival`; not where they are equal, or either is NaN."""
+        """Return whether a value of this score is better than `rival`; not where they are equal, or either is NaN."""
         return value < rival if self.better == "lower" else value > rival
 
     def best(self, values: Iterable[float]) -> float:
-        """Return the best value, NaN left out; NaN where there is no other."""
+        """Return the best of some values of this score, NaN left out; NaN where there is no other."""
         known = [value for value in values if value == value]
         return (min if self.better == "lower" else max)(known, default=float("nan"))
 
     def describe(self, value: float) -> str:
-        """Return title and value, as a sentence has them."""
+        """Describe a value of this score for people, as in "MAE 2.77"."""
         if value != value:
             return f"{self.title} undefined"
         return f"{self.title} {value:.2%}" if self.format == "share" else f"{self.title} {value:.4g}"
@@ -61,7 +61,8 @@ SCORES: Mapping[str, Score] = {
 
 
 def require_score(key: str) -> str:
-    """Return the key. Raises ValueError for one that is no score's."""
+    """Check that a key of a result is a score's, such as "mae" or "ap", and return it. Raises ValueError for one that is not in
+    `SCORES`."""
     if key not in SCORES:
         raise ValueError(f"'{key}' is no score; there are {', '.join(SCORES)}")
     return key
@@ -71,6 +72,7 @@ Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; r
 
 
 def scores_present(results: Iterable[Mapping[str, float]]) -> list[Score]:
-    """Return scores that any of the results has, in the order of SCORES. Raises ValueError for a key that is none."""
+    """Return the scores that any of the results of predictions (values by key) has, in the order of `SCORES`: the columns of a table of
+    them. Raises ValueError for a key that is no score's."""
     keys = {require_score(key) for result in results for key in result}
     return [score for key, score in SCORES.items() if key in keys]

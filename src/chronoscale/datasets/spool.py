@@ -16,8 +16,8 @@ BLOCK = 1 << 16  # rows that are looked at together
 
 
 class Spool:
-    """Growing array of rows [n, *row] of one dtype. What is beyond a megabyte is in a file without a name, in the folder for temporary
-    files (TMPDIR); it goes with the last array that maps it."""
+    """Array of rows [n, *row] that grows while a dataset's file is read. Beyond a megabyte it is on disk, in a file without a name in the
+    folder for temporary files (TMPDIR), which goes with the last array that maps it."""
 
     def __init__(self, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
         self.dtype = np.dtype(dtype)
@@ -27,7 +27,7 @@ class Spool:
         self._file: IO[bytes] | None = None
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append rows of this type and shape."""
+        """Append rows [k, *row], converted to the array's dtype."""
         contiguous = np.ascontiguousarray(rows, self.dtype)
         self.rows += len(contiguous)
         if self._file is None:
@@ -42,7 +42,7 @@ class Spool:
             contiguous.tofile(self._file)
 
     def array(self) -> NDArray[Any]:
-        """Return all rows; what is on disk is mapped, and not to be written."""
+        """Return all rows so far; those that are on disk are mapped, and not to be written."""
         if self._file is None:
             return np.concatenate([np.empty((0, *self.row), self.dtype), *self._held])
         self._file.flush()
@@ -50,7 +50,8 @@ class Spool:
 
 
 def map_rows(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
-    """Apply `change`, which keeps the shape, to an array, block of rows by block. What was read of a mapped array is given back."""
+    """Apply `change`, which keeps the shape, to a dataset's array that may be larger than memory, a block of rows at a time; return the
+    result as `dtype`, on disk beyond a megabyte. Pages of a mapped `array` are given back to the system."""
     spool = Spool(dtype, array.shape[1:])
     for begin in range(0, len(array), BLOCK):
         spool.append(change(array[begin : begin + BLOCK]))
@@ -59,7 +60,8 @@ def map_rows(array: NDArray[Any], change: Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def take_rows(array: NDArray[Any], places: NDArray[np.integer[Any]], dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """Return array[places], made block of places by block, on disk beyond a megabyte."""
+    """Return array[places] of a dataset's array that may be larger than memory, a block of places at a time, on disk beyond a megabyte; as
+    `dtype`, or (None) the array's own."""
     spool = Spool(array.dtype if dtype is None else dtype, array.shape[1:])
     step = max(BLOCK * 8 // max(array[:1].nbytes, 8), 1)
     for begin in range(0, len(places), step):

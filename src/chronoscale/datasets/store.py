@@ -31,7 +31,8 @@ VERSION: Literal[1] = 1
 
 
 def save(path: str | Path, dataset: Dataset) -> None:
-    """Write `dataset` to the new folder `path`. A killed write leaves no folder of that name. Raises UserError if it exists."""
+    """Write a dataset that is in memory or mapped to the new folder `path`: a .npy file an array, and meta.json. A killed write leaves no
+    folder of that name. Raises UserError if it exists."""
     if isinstance(dataset, Signal):
         dataset.verify()
         dataset = replace(dataset, verified=True)
@@ -40,7 +41,8 @@ def save(path: str | Path, dataset: Dataset) -> None:
 
 
 def save_snapshots(path: str | Path, snapshots: Iterable[Snapshot], name: str = "") -> None:
-    """Write snapshots as they come, so that a sequence larger than memory can be generated once and then mapped by `load`.
+    """Write snapshots to a new dataset folder as they come, so that a sequence larger than memory can be generated once and then mapped by
+    `load`.
 
     Raises UserError if `path` exists, there is no snapshot, or they differ in nodes or in having weights.
     """
@@ -74,11 +76,11 @@ def save_signal(
     name: str = "",
     calendar: int = 0,
 ) -> None:
-    """Write a signal as its blocks come, float32 [steps, N, C] each, consecutive in time; NaN is a missing reading. The last `calendar`
-    channels tell the time.
+    """Write a signal to a new dataset folder as its blocks come, float32 [steps, N, C] each, consecutive in time; NaN is a missing reading.
+    The last `calendar` channels tell the time.
 
-    Memory is one block. What `load` maps is checked here. Raises UserError if `path` exists, there is no block, they differ in N or C,
-    an edge does not fit them, or a value is infinite.
+    Memory is one block. What `load` maps is checked here. Raises UserError if `path` exists, there is no block, they differ in N or C, an
+    edge does not fit them, or a value is infinite.
     """
     with atomic_folder(Path(path)) as folder:
         stream = iter(blocks)
@@ -113,7 +115,8 @@ def save_signal(
 
 
 def save_events(path: str | Path, blocks: Iterable[EventStream], node_blocks: Iterable[Float32] = ()) -> None:
-    """Write events as their blocks come, consecutive in time and over the same nodes, then the features of the nodes, float32 [n, F] each.
+    """Write an event stream to a new dataset folder as its blocks come, consecutive in time and over the same nodes, then the features of
+    the nodes, float32 [n, F] each.
 
     Memory is one block. The first block gives the name. Raises UserError if `path` exists, there is no block, blocks differ in nodes,
     columns, widths or the type of time, time falls from one to the next, or the features are not one row a node.
@@ -215,8 +218,8 @@ def _write(folder: Path, dataset: Dataset) -> None:
 
 
 def load(path: str | Path, mmap: bool = True) -> Dataset:
-    """Load the dataset that `save` wrote; with `mmap` the arrays stay on disk. Raises UserError naming a file that is missing or
-    damaged."""
+    """Load a dataset from the folder that `save` wrote; with `mmap` the arrays stay on disk. Raises UserError naming a file that is missing
+    or damaged."""
     folder = Path(path)
     meta = _read_metadata(folder / META)
     arrays: dict[str, Any] = {name: _read_array(folder / f"{name}.npy", spec, mmap) for name, spec in meta.arrays.items()}

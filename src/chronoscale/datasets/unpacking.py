@@ -33,7 +33,8 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def free_memory() -> int:
-    """Return bytes of memory that this process may still take, of what is free now."""
+    """Return how many bytes of memory this process may still take, of what is free now on the machine, in its control groups and under its
+    own limit; dataset readers unpack no more."""
     free, limit = min(int(psutil.virtual_memory().available), *_free_in_control_groups()), resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, max(limit - int(psutil.Process().memory_info().vms), 0))
 
@@ -54,7 +55,8 @@ def _free_in_control_groups() -> list[int]:
 
 
 def require_memory(path: str | Path, unpacked: int) -> None:
-    """Check that a file unpacks to no more than there is memory for, and than is plausible. Raises UserError with the sizes."""
+    """Check, before a packed dataset file is read, that the `unpacked` bytes it says to hold fit into free memory and are plausible for its
+    size. Raises UserError with the sizes."""
     packed = Path(path).stat().st_size
     if unpacked > (free := free_memory()):
         sizes = f"{_format_bytes(packed)} that unpack to {_format_bytes(unpacked)}"
@@ -66,13 +68,14 @@ def require_memory(path: str | Path, unpacked: int) -> None:
 
 
 def largest_plausible_size(packed: int) -> int:
-    """Return bytes that so many may unpack to, of any file that is not made to fill memory."""
+    """Return the most bytes that a packed dataset file of `packed` bytes unpacks to, unless it is made to fill memory: 500 times as many,
+    at least 1 GiB."""
     return max(SMALL, MAX_RATIO * packed)
 
 
 def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
-    """Read the shape of the .npy that a member of an archive holds, from its first bytes. Raises ValueError where its header promises
-    another number of bytes than `size`, which the archive's directory promises."""
+    """Read the shape of the array in a member (.npy) of an open .npz archive, from the member's first bytes. Raises ValueError where its
+    header promises another number of bytes than `size`, which the archive's directory does."""
     begin = io.BytesIO(member.read(HEADER))
     version = np.lib.format.read_magic(begin)
     if version not in _HEADERS:
@@ -85,9 +88,8 @@ def read_npy_shape(member: IO[bytes], size: int) -> tuple[int, ...]:
 
 
 def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
-    """Check that memory has room for all members, by the sizes in the archive's directory, which no read exceeds. Raises UserError as
-    `require_memory`, and ValueError as `read_npy_shape`.
-    """
+    """Check, before a .npz dataset is read, that memory has room for all of its arrays, by the sizes in the archive's directory, which no
+    read exceeds. Raises UserError as `require_memory`, and ValueError as `read_npy_shape`."""
     require_memory(path, sum(info.file_size for info in archive.infolist()))
     for info in archive.infolist():
         if info.filename.endswith(".npy"):
@@ -96,8 +98,8 @@ def require_archive_memory(path: str | Path, archive: zipfile.ZipFile) -> None:
 
 
 def gunzip(path: Path, data: bytes) -> bytes:
-    """Unpack the content of a .gz. Raises UserError once it is more than memory holds, or than is likely; what `gzip` raises for a damaged
-    one."""
+    """Unpack the bytes of a .gz dataset file at `path`. Raises UserError once they are more than half of free memory, or than is plausible;
+    what `gzip` raises for a damaged file."""
     content = io.BytesIO()
     limit = free_memory()
     most = largest_plausible_size(len(data))
@@ -115,8 +117,8 @@ def gunzip(path: Path, data: bytes) -> bytes:
 
 
 class GzipReader(io.RawIOBase):
-    """Stream of the content of a .gz, unpacked as it is read. Raises UserError for a line that is longer than a quarter of the memory that
-    is free (whoever reads lines holds one, several times), and once there is more than is likely."""
+    """Stream of the content of a .gz dataset file, unpacked as it is read. Raises UserError for a line that is longer than a quarter of the
+    memory that is free (whoever reads lines holds one, several times), and once there is more than is likely."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -11,10 +11,11 @@ from chronoscale.datasets.signals.signal import Signal
 
 
 def materialise(signal: Signal, windows: Windows, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
-    """Copy windows begin .. end - 1 and their horizons out of a signal, [windows, window + horizon, N, C] of the signal's dtype, NaN where
-    there is no reading.
+    """Copy windows begin .. end - 1 (None: all) of a signal, each with the steps after it that it predicts, into one array [windows, window
+    + horizon, N, C] of the signal's dtype, NaN where there is no reading: the batches of a trainer without index-batching (PGT-I Algorithm
+    1).
 
-    Standardised while it is copied, block by block: no second copy exists at any time.
+    Standardised by `scale` while it is copied, block by block: no second copy exists at any time.
     """
     last = len(windows) if end is None else end
     out: NDArray[np.floating] = np.empty((last - begin, windows.reach, signal.num_nodes, signal.num_channels), signal.values.dtype)

@@ -17,8 +17,9 @@ SMALL = 1e-3  # targets of magnitude up to here have no relative error
 
 
 def naive_errors(signal: Signal, windows: Windows, evaluated: range | None = None) -> dict[str, dict[str, float]]:
-    """Return MAE, RMSE and MAPE by key, of each naive prediction: of channel 0, over the horizons of the `evaluated` windows (the test
-    windows), in the units of the data; readings that are missing are left out, as in a model's errors. No scores where none is there.
+    """Compute the errors of two predictions of a signal without training, which a model has to beat: MAE, RMSE and MAPE by key, for each of
+    LAST and MEAN. They are of channel 0, over all steps that the `evaluated` windows (None: the test windows) predict, in the units of the
+    data; missing readings are left out, as in a model's errors. Empty where no reading is there.
 
     LAST: the last reading of the window; MEAN where it has none. MEAN: the sensor's mean over the steps that training windows read; of all
     sensors where it has none there.
@@ -46,8 +47,8 @@ def _scores(absolute: float, squared: float, relative: float, targets: float, co
 
 
 def training_means(signal: Signal, windows: Windows) -> Float64:
-    """Return each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; of all sensors where it has no
-    reading."""
+    """Compute each sensor's mean of channel 0 over the steps that training windows read, float64 [N]; the mean of all sensors for one
+    without a reading there."""
     total, count = np.zeros(signal.num_nodes), np.zeros(signal.num_nodes)
     for first, stop in block_bounds(signal, 0, windows.training_steps, BLOCK_BYTES):
         x = read_steps(signal, first, stop)[:, :, 0].astype(np.float64)

@@ -20,8 +20,8 @@ BLOCK_BYTES = 1 << 18  # its copies stay in a core's cache
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Moments of readings: count, mean and sum of squared deviations a channel, float64 [C] each; `+` joins those of disjoint readings
-    (Chan et al. 1979)."""
+    """Moments of a signal's readings, from which a `Scaler` is fitted: count, mean and sum of squared deviations of each channel, float64
+    [C] each. `+` joins those of disjoint readings (Chan et al. 1979), such as ranks'."""
 
     count: Float64
     mean: Float64
@@ -29,12 +29,13 @@ class Moments:
 
     @classmethod
     def none(cls, channels: int) -> Moments:
-        """Return the moments of no readings, from which sums start."""
+        """Return the moments of no readings, to which others are added."""
         return cls(np.zeros(channels), np.zeros(channels), np.zeros(channels))
 
     @classmethod
     def of(cls, values: NDArray[np.floating], weight: Int64 | None = None) -> Moments:
-        """Compute the moments of readings [T, N, C], NaN left out; `weight` int64 [T]: how often a step counts."""
+        """Compute the moments of a signal's readings [T, N, C], NaN left out; `weight` int64 [T]: how often each step counts (None:
+        once)."""
         wide = values.astype(np.float64)
         times = np.ones(len(values)) if weight is None else weight.astype(np.float64)
         there = ~np.isnan(wide)
@@ -54,29 +55,30 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """Scaler to (x - mean) / deviation a channel, float64 [C] each. A channel that never changes keeps a deviation of 1."""
+    """Scaler of a signal's readings, before they are batched, to (x - mean) / deviation of their channel; both float64 [C]. A channel that
+    never changes has a deviation of 1."""
 
     mean: Float64
     deviation: Float64
 
     @classmethod
     def from_moments(cls, moments: Moments) -> Scaler:
-        """Build a scaler with the population deviation. Raises UserError for a channel without a reading."""
+        """Build a scaler from the moments of readings, with the population deviation. Raises UserError for a channel without a reading."""
         if (moments.count == 0).any():
             raise UserError(f"channel {int(np.argmin(moments.count))} has no reading to standardise with")
         deviation = np.sqrt(moments.squares / moments.count)
         return cls(moments.mean, np.where(deviation > 1e-12 * np.maximum(np.abs(moments.mean), 1), deviation, 1.0))
 
     def apply(self, values: NDArray[np.floating], out: NDArray[np.floating]) -> None:
-        """Standardise [..., C] readings into `out`, which may be the same array; NaN stays NaN."""
+        """Standardise readings, [..., C], into `out`, which may be the same array; NaN stays NaN."""
         np.subtract(values, self.mean.astype(values.dtype), out=out)
         np.divide(out, self.deviation.astype(out.dtype), out=out)
 
 
 def read_steps(signal: Signal, begin: int, end: int, out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
-    """Copy steps begin .. end - 1 of a signal, a copy [steps, N, C] (in `out`) with NaN where there is no reading.
+    """Copy steps begin .. end - 1 of a signal, [steps, N, C], with NaN where there is no reading; into `out`, where it is given.
 
-    Pages of a mapped signal are given back, so that its file does not gather in memory.
+    Pages of a mapped signal are given back to the system, so that its file does not gather in memory.
     """
     prefetch_rows(signal.values, begin, min(end, len(signal)))
     part = signal.values[begin:end]
@@ -89,7 +91,8 @@ def read_steps(signal: Signal, begin: int, end: int, out: NDArray[np.floating] |
 
 
 def block_bounds(signal: Signal, begin: int, end: int, size_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of consecutive blocks of about `size_bytes`."""
+    """Yield (begin, end) of consecutive blocks of steps, from step `begin` to `end` of a signal, of about `size_bytes` each, to read one by
+    one."""
     row = max(signal.num_nodes * signal.num_channels * signal.values.dtype.itemsize, 1)
     size = max(size_bytes // row, 1)
     for at in range(begin, end, size):
@@ -97,10 +100,11 @@ def block_bounds(signal: Signal, begin: int, end: int, size_bytes: int = BLOCK_B
 
 
 def measure_moments(signal: Signal, windows: Windows, period: Period = "training", begin: int = 0, end: int | None = None) -> Moments:
-    """Measure moments of the readings in begin .. end - 1 (all) that `period` names, so that ranks can each take a part and add theirs.
+    """Measure the moments (count, mean, deviations) of a signal's readings that batches are standardised by. Only steps begin .. end - 1
+    are looked at, so that ranks can each take a part and add their moments; None: all.
 
-    training: each step of the training period once (exact). windows: each as often as training windows read it (PGT-I Algorithm 1 and
-    its code). series: every step, test period included (upstream PyTorch Geometric Temporal). Raises UserError where no window trains.
+    period "training": each step of the training period once (exact). "windows": each as often as training windows read it (PGT-I Algorithm
+    1 and its code). "series": every step, test period included (upstream PyTorch Geometric Temporal).
     """
     last = len(signal) if period == "series" else windows.training_steps
     weight = windows.multiplicity if period == "windows" else None
@@ -111,13 +115,14 @@ def measure_moments(signal: Signal, windows: Windows, period: Period = "training
 
 
 def fit_scaler(signal: Signal, windows: Windows, period: Period = "training") -> Scaler:
-    """Fit mean and deviation to the steps of a signal that `period` names (`measure_moments`). Raises UserError as
-    `Scaler.from_moments`."""
+    """Fit the scaler that standardises a signal's batches to the steps that `period` names (see `measure_moments`). Raises UserError for a
+    channel without a reading."""
     return Scaler.from_moments(measure_moments(signal, windows, period))
 
 
 def standardise(signal: Signal, scale: Scaler, begin: int = 0, end: int | None = None) -> NDArray[np.floating]:
-    """Standardise steps begin .. end - 1 into one array [steps, N, C] of the signal's dtype with NaN where there is no reading.
+    """Standardise steps begin .. end - 1 (None: to the last) of a signal into one array, [steps, N, C] of the signal's dtype, NaN where
+    there is no reading: the single copy that index-batching cuts windows from.
 
     The array is filled block by block: no second copy of the data exists at any time.
     """

@@ -14,7 +14,8 @@ TRAIN, TEST = 0.7, 0.2  # shares of the windows, the rest validates (PGT-I §3.1
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Sliding windows: all placements of `window` readings and the `horizon` readings after them on `steps` time steps.
+    """Sliding windows of a signal, the samples of its training: all placements of `window` readings and the `horizon` readings after them
+    (which are predicted) on `steps` time steps.
 
     Window s reads steps s .. s + window - 1 and predicts s + window .. s + window + horizon - 1. They are split in time: the first 70 %
     train, the next 10 % validate, the last 20 % test (rounded as PGT-I's code does). Raises UserError where none fits.
@@ -32,7 +33,7 @@ class Windows:
 
     @property
     def reach(self) -> int:
-        """Steps that a window and its horizon span."""
+        """Number of steps from the first that a window reads to the last that it predicts."""
         return self.window + self.horizon
 
     def __len__(self) -> int:
@@ -53,34 +54,36 @@ class Windows:
 
     @property
     def training_steps(self) -> int:
-        """Steps that training windows read: the training period, 0 .. training_steps - 1. At least one window trains."""
+        """Number of steps that training windows read, 0 .. training_steps - 1: the training period. At least one window trains."""
         return len(self.train) + self.window - 1
 
     @property
     def multiplicity(self) -> Int64:
-        """Count how often training windows read each step of the training period, int64 [training_steps]."""
+        """How many training windows read each step of the training period, int64 [training_steps]."""
         position = np.arange(self.training_steps, dtype=np.int64)
         most = min(self.window, len(self.train))
         return np.asarray(np.minimum(np.minimum(position, position[::-1]) + 1, most), np.int64)
 
     def materialised_bytes(self, nodes: int, channels: int, itemsize: int) -> int:
-        """Return inputs and targets of every window copied out: PGT-I eq. 1, 2 (entries - (2 h - 1)) h nodes features for window = horizon
-        = h."""
+        """Compute the bytes that inputs and targets of all windows take where each is copied out of the signal: PGT-I eq. 1, 2 (entries -
+        (2 h - 1)) h nodes features for window = horizon = h. itemsize: bytes a value."""
         return len(self) * self.reach * nodes * channels * itemsize
 
     def index_bytes(self, nodes: int, channels: int, itemsize: int, index_itemsize: int = 8) -> int:
-        """Return one copy of the data and an index a window: PGT-I eq. 2."""
+        """Compute the bytes that index-batching takes instead: one copy of the signal and the start of each window (PGT-I eq. 2). itemsize:
+        bytes a value; index_itemsize: bytes a start."""
         return self.steps * nodes * channels * itemsize + len(self) * index_itemsize
 
 
 @dataclass(frozen=True, slots=True)
 class WindowAssignment:
-    """Assignment of an epoch's windows to `ranks` ranks in batches of `batch`; every rank computes it for itself, without communication.
+    """Assignment of an epoch's windows of a signal to `ranks` ranks (training processes) in batches of `batch` windows; every rank computes
+    it for itself, without communication.
 
     Global: a permutation of all windows, drawn from (seed, epoch); optimiser step i takes the next ranks * batch of them, an even share a
-    rank. Local (generalized distributed index-batching, PGT-I §5.4): each rank has a fixed, contiguous part of the windows and cuts it
-    into batches of consecutive ones; the order of batches is shuffled, what is in them is not. Every window comes once an epoch; the last
-    batch may be smaller, on some ranks empty. `shuffled` False: in order of time (validation).
+    rank. Local (generalized distributed index-batching, PGT-I §5.4): each rank has a fixed, contiguous part of the windows and cuts it into
+    batches of consecutive ones; the order of batches is shuffled, what is in them is not. Every window comes once an epoch; the last batch
+    may be smaller, on some ranks empty. `shuffled` False: in order of time (validation). Raises UserError for counts below 1.
     """
 
     windows: range
@@ -97,14 +100,14 @@ class WindowAssignment:
 
     @property
     def iterations(self) -> int:
-        """Optimiser steps an epoch, the same on every rank."""
+        """Number of optimiser steps in an epoch, the same on every rank."""
         per = self.batch if self.local else self.batch * self.ranks
         largest = -(-len(self.windows) // self.ranks) if self.local else len(self.windows)
         count = -(-largest // per)
         return min(count, self.limit) if self.limit else count
 
     def part(self, rank: int) -> range:
-        """Return windows that a rank can ever get: its part, or all."""
+        """Return the windows that a rank can ever get: its own part if the assignment is local, else all."""
         if not self.local:
             return self.windows
         size, more = divmod(len(self.windows), self.ranks)
@@ -112,8 +115,8 @@ class WindowAssignment:
         return range(begin, begin + size + (rank < more))
 
     def sizes(self) -> Int64:
-        """Return windows of each rank in each optimiser step, int64 [iterations, ranks]. Local: the largest first, whatever the epoch's
-        order."""
+        """Return how many windows each rank has in each optimiser step, int64 [iterations, ranks]. Local: the largest first, whatever the
+        epoch's order."""
         step = np.arange(self.iterations, dtype=np.int64)[:, None]
         rank = np.arange(self.ranks, dtype=np.int64)[None, :]
         if self.local:
@@ -123,7 +126,8 @@ class WindowAssignment:
         return np.asarray(together // self.ranks + (rank < together % self.ranks), np.int64)
 
     def starts(self, rank: int, epoch: int) -> list[Int64]:
-        """Return the windows of one rank in one epoch, one int64 array an optimiser step, of the lengths that `sizes` gives."""
+        """Return the windows of one rank in one epoch, by their first steps: an int64 array for each optimiser step, as long as `sizes`
+        says."""
         sizes = self.sizes()
         if self.local:
             return self._local(rank, epoch, sizes[:, rank])

@@ -9,8 +9,8 @@ from chronoscale.errors import UserError
 
 
 class SnapshotSplit(NamedTuple):
-    """Split of a sequence in time: numbers of the snapshots that are predicted in training, validation and test. Each part reads all before
-    it."""
+    """Split of a snapshot sequence in time: numbers of the snapshots that are predicted in training, validation and test. Each part reads
+    all snapshots before it."""
 
     training: range
     validation: range
@@ -19,8 +19,8 @@ class SnapshotSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Shares of the snapshots that are held out: the last `test` of them, and `validation` before those (FlareDTDG §4.1 predicts the next
-    snapshot).
+    """Shares of a snapshot sequence that are held out from training: the last `test` of the snapshots, and `validation` of them before
+    those (FlareDTDG §4.1 predicts the next snapshot).
 
     Raises UserError for shares below 0, or that leave nothing.
     """
@@ -42,8 +42,8 @@ class HeldOut:
         return self.validation + self.test
 
     def split(self, snapshots: int) -> SnapshotSplit:
-        """Split a sequence of so many snapshots in time, each part's end rounded to the nearest snapshot. Raises UserError where a share
-        above 0 comes to none."""
+        """Split a sequence of `snapshots` snapshots in time, each part's end rounded to the nearest snapshot. Raises UserError where a
+        share above 0 comes to none."""
         first, second = self.training_count(snapshots), snapshots - round(snapshots * self.test)
         parts = SnapshotSplit(range(first), range(first, second), range(second, snapshots))
         for key, share, part in (("validation", self.validation, parts.validation), ("test", self.test, parts.test)):
@@ -52,12 +52,11 @@ class HeldOut:
         return parts
 
     def training_count(self, snapshots: int) -> int:
-        """Count the snapshots that are trained on, of a sequence of `snapshots`."""
+        """Return how many of `snapshots` snapshots are trained on."""
         return snapshots - round(snapshots * self.share)
 
     def required_snapshots(self, trained: int) -> int:
-        """Return the length of the shortest sequence of which `trained` snapshots are trained on: `trained` grows with them by 0 or 1 at a
-        time."""
+        """Return the length of the shortest snapshot sequence of which `trained` snapshots are left for training."""
         low, high = trained, trained + 1
         while self.training_count(high) < trained:
             low, high = high, 2 * high

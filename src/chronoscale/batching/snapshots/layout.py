@@ -1,8 +1,8 @@
 """Layout of nodes: an epoch's one renumbering, by rank and then by survival (FlareDTDG §3.3), and what ranks hold and exchange under it.
 
-A node's depth is how many cutoffs below the whole it survives (`survival.Epoch.depth`); what is kept at level l are the nodes of depth l
-and more. On a rank own nodes come first, the deepest first, then the remote ones that it reads, the deepest first as well: what is kept at
-any level is a prefix of either.
+A node's depth is how many cutoffs below the whole it survives (`survival.EpochDraws.depth`); what is kept at level l are the nodes of
+depth l and more. On a rank own nodes come first, the deepest first, then the remote ones that it reads, the deepest first as well: what is
+kept at any level is a prefix of either.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Numbering of the nodes for an epoch, by rank and retention level.
+    """Numbering of a graph's nodes for one epoch of FlareDTDG's training (§3.3): by the rank that owns them, then by how long they are kept
+    while snapshots age, so that what a rank keeps of an older snapshot is a prefix of its rows.
 
-    `rank` int32 [N]: the rank that owns a node; `depth` int64 [N] in 0..levels-1. Unless it is `ordered`, nodes stand in order of their
-    ids, and the retained ones are no prefix: without shrinking. Raises UserError for a node without a rank.
+    `rank` int32 [N]: the rank that owns a node; `depth` int64 [N] in 0..levels-1: the last level at which it is kept (a level is one of the
+    shares that snapshots keep as they age, 0 the whole). Unless it is `ordered`, nodes stand in order of their ids, and the retained ones
+    are no prefix: without shrinking. Raises UserError for a node without a rank.
     """
 
     rank: Int32
@@ -38,17 +40,18 @@ class Layout:
 
     @classmethod
     def of(cls, chunk: Int32, depth: Int64, rank: Int64, ranks: int, levels: int, ordered: bool = True) -> Layout:
-        """Build a layout from the chunk of every node, int32 [N], and depth and rank of every chunk."""
+        """Build a layout from the chunk of every node, int32 [N], and of every chunk its depth (the last level at which it is kept) and its
+        rank, int64 [chunks] each."""
         return cls(rank[chunk].astype(np.int32), depth[chunk], ranks, levels, ordered)
 
     @cached_property
     def order(self) -> Int64:
-        """Nodes by rank, then depth (falling), then id: int64 [N]."""
+        """Nodes by their new numbers, int64 [N]: by rank, then depth (falling), then id."""
         return np.lexsort((-self.depth * self.ordered, self.rank))
 
     @cached_property
     def place(self) -> Int64:
-        """Position of every node in `order`, int64 [N]."""
+        """New number of every node (its position in `order`), int64 [N]."""
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(place))
         return place
@@ -60,16 +63,16 @@ class Layout:
 
     @cached_property
     def rows(self) -> Int64:
-        """Number of own nodes that each rank retains at each level, int64 [levels, ranks]."""
+        """Number of own nodes that each rank keeps at each level, int64 [levels, ranks]."""
         return self._kept(self.depth, self.rank)
 
     def nodes(self, rank: int) -> Int64:
-        """Return a rank's own nodes, the deepest first."""
+        """Return the nodes that a rank owns, those that are kept longest first: int64."""
         return self.order[self.offset[rank] : self.offset[rank + 1]]
 
     def counts(self, snapshot: Snapshot, halo: LayoutHalo | None = None) -> tuple[Int64, Int64, Int64]:
-        """Count, for a snapshot, at each level on each rank: edges that end there, remote rows read, own rows that others read; int64
-        [levels, ranks] each. `halo`: its own, where it is at hand."""
+        """Count, for one snapshot, at each level on each rank: edges that end at its own nodes, rows of other ranks that it reads, own rows
+        that others read; int64 [levels, ranks] each. `halo`: the snapshot's, where it has been found already."""
         edge = np.minimum(self.depth[snapshot.src], self.depth[snapshot.dst])
         halo = self.halo(snapshot) if halo is None else halo
         ends = ((edge, self.rank[snapshot.dst]), (halo.depth, halo.reader), (halo.depth, halo.owner))
@@ -77,8 +80,8 @@ class Layout:
         return edges, read, sent
 
     def halo(self, snapshot: Snapshot) -> LayoutHalo:
-        """Find which rows of a snapshot ranks read of each other: pairs of a reader and a row, by reader, then depth (falling), owner and
-        place."""
+        """Find which rows ranks read of each other in a snapshot, because an edge ends at one rank's node and starts at another's: each
+        pair of a reading rank and a row once, by reader, then depth (falling), owner and place."""
         reader, owner = self.rank[snapshot.dst].astype(np.int64), self.rank[snapshot.src]
         cut = np.flatnonzero(reader != owner)
         depth = np.minimum(self.depth[snapshot.src[cut]], self.depth[snapshot.dst[cut]])
@@ -92,7 +95,8 @@ class Layout:
         return LayoutHalo(reader[sorting], owner[sorting], place[sorting], depth[sorting])
 
     def block(self, csr: WeightedCSR, halo: LayoutHalo, rank: int) -> RankBlock:
-        """Cut out a rank's rows of a snapshot, entries of a row as in `csr`, which may have weights of its own."""
+        """Cut a rank's rows out of a snapshot's adjacency matrix, with columns renumbered: own nodes first, then the remote ones of `halo`.
+        Entries of a row stay in the order of `csr`, which may be weighted differently than the whole snapshot's."""
         own, remote = self.nodes(rank), halo.place[halo.reader == rank]
         begin = csr.indptr[own]
         degree = csr.indptr[own + 1] - begin
@@ -111,8 +115,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayoutHalo:
-    """Remote reads of a snapshot under a layout, int64 [n] each: `reader` reads `place` (in `Layout.order`) of `owner`, down to the level
-    `depth`."""
+    """Rows of a snapshot that ranks read of each other under a layout, int64 [n] each: rank `reader` reads the node at `place` (in
+    `Layout.order`) of rank `owner`, at all levels up to `depth`."""
 
     reader: Int64
     owner: Int64
@@ -120,17 +124,18 @@ class LayoutHalo:
     depth: Int64
 
     def at(self, level: int) -> LayoutHalo:
-        """Return the reads that are left at a level."""
+        """Return the reads that are left at a level, where fewer nodes are kept."""
         left = self.depth >= level
         return LayoutHalo(self.reader[left], self.owner[left], self.place[left], self.depth[left])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankBlock:
-    """Block of a rank's rows of a snapshot: a matrix [rows, rows + halo] of own nodes, the remote ones behind them.
+    """Block of a snapshot's adjacency matrix on one rank, [rows, rows + halo]: the rows of its own nodes; columns are own nodes, then the
+    remote ones.
 
-    indptr int64 [rows + 1], indices int32 [nnz], values float32 [nnz], scale float32 [rows] (`csr.WeightedCSR`); remote int64 [halo],
-    their ids.
+    indptr int64 [rows + 1], indices int32 [nnz], values float32 [nnz], scale float32 [rows] (`csr.WeightedCSR`); remote int64 [halo], the
+    ids of the remote nodes.
     """
 
     indptr: Int64
@@ -141,9 +146,8 @@ class RankBlock:
     rows: int
 
     def shrunk(self, rows: int, halo: int) -> RankBlock:
-        """Return the block of the first `rows` own nodes and the first `halo` remote ones; no id is looked up, since the retained nodes are
-        a prefix of either.
-        """
+        """Shrink the block to the first `rows` own nodes and the first `halo` remote ones, which are what is kept of the snapshot as it
+        ages; no id is looked up, since the retained nodes are a prefix of either."""
         end = self.indptr[rows]
         column = self.indices[:end]
         inside = (column < rows) | ((column >= self.rows) & (column < self.rows + halo))

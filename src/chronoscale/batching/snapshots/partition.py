@@ -28,11 +28,11 @@ numpy.save(out, dgl.metis_partition_assignment(graph, parts, mode=mode).numpy().
 
 
 def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """Partition the union of all snapshots with METIS, for the least cut, balanced by nodes: the part of every node, int32 [N]; by
-    recursive bisection, numbers tell which side of every cut a part is on.
+    """Partition the nodes of a snapshot dataset with METIS on the union of all snapshots, for the least cut, balanced by nodes: the part of
+    every node, int32 [N]; by recursive bisection, numbers tell which side of every cut a part is on.
 
-    Two calls may differ: keep what one returned. Raises UserError for more parts than nodes, MachineError where METIS (which comes with
-    DGL 1.1.3) is absent or fails.
+    Two calls may differ: keep what one returned. Raises UserError for more parts than nodes, MachineError where METIS (which comes with DGL
+    1.1.3) is absent or fails.
     """
     nodes = snapshots.num_nodes
     if not 1 <= parts <= nodes:
@@ -42,8 +42,8 @@ def metis_partition(snapshots: SnapshotSequence, parts: int, mode: Literal["k-wa
 
 
 def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Literal["k-way", "recursive"] = "k-way") -> Int32:
-    """Assign every node to a part, int32 [N], by METIS on edges int64 [E]; parallel ones may keep it from ending. Raises as
-    `metis_partition`."""
+    """Partition `nodes` nodes with METIS on the edges (src, dst), int64 [E] each: the part of every node, int32 [N]. Parallel edges may
+    keep METIS from ending. Raises MachineError where METIS is absent or fails."""
     if parts == 1:  # METIS divides by the number of cuts
         return np.zeros(nodes, np.int32)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,8 +59,8 @@ def metis_assignment(src: Int64, dst: Int64, nodes: int, parts: int, mode: Liter
 
 @dataclass(frozen=True, eq=False)
 class VertexPartition:
-    """Partition of the nodes: `assignment` int32 [N] into `parts`. Nodes are renumbered so that a part's are consecutive, in order of their
-    ids.
+    """Partition of a graph's nodes into `parts` parts, one a rank: `assignment` int32 [N] is the part of every node. Nodes are renumbered
+    so that a part's are consecutive, in order of their ids.
 
     Raises UserError when a node has no part.
     """
@@ -74,27 +74,27 @@ class VertexPartition:
 
     @cached_property
     def order(self) -> Int64:
-        """Old ids by new id, int64 [N]."""
+        """Old ids of nodes by new id, int64 [N]."""
         return np.argsort(self.assignment, kind="stable")
 
     @cached_property
     def place(self) -> Int64:
-        """New ids by old id, int64 [N]."""
+        """New ids of nodes by old id, int64 [N]."""
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(place))
         return place
 
     @cached_property
     def offset(self) -> Int64:
-        """New ids offset[p]:offset[p+1] are part p's; int64 [parts + 1]."""
+        """First new id of each part, int64 [parts + 1]: offset[p]:offset[p+1] are part p's."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.assignment, minlength=self.parts))]).astype(np.int64)
 
     def nodes(self, part: int) -> Int64:
-        """Return ids of a part's own nodes, ascending."""
+        """Return the ids of a part's own nodes, ascending: int64."""
         return self.order[self.offset[part] : self.offset[part + 1]]
 
     def halo(self, snapshot: Snapshot) -> PartitionHalo:
-        """Find which rows of a snapshot parts read of each other."""
+        """Find which rows parts read of each other in a snapshot, because an edge ends in one part and starts in another."""
         nodes = len(self.order)
         reader, owner = self.assignment[snapshot.dst].astype(np.int64), self.assignment[snapshot.src]
         cut = reader != owner
@@ -103,7 +103,8 @@ class VertexPartition:
         return PartitionHalo(reader, self.assignment[self.order[row]].astype(np.int64), row)
 
     def count(self, snapshots: Iterable[Snapshot]) -> tuple[Int64, Int64, Int64, Int64]:
-        """Count own rows, edges that end in the part, remote rows read, own rows read by others: int64 [T, parts] each."""
+        """Count, for each snapshot and part: own rows, edges that end in the part, rows of other parts that it reads, own rows that others
+        read; int64 [T, parts] each."""
         counts = []
         for snapshot in snapshots:
             halo = self.halo(snapshot)
@@ -115,8 +116,8 @@ class VertexPartition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionHalo:
-    """Remote reads of a snapshot under a partition, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader, then
-    row."""
+    """Rows of a snapshot that parts read of each other, int64 [n] each: part `reader` reads `row` (a new id) of part `owner`; by reader,
+    then row."""
 
     reader: Int64
     owner: Int64
@@ -124,11 +125,12 @@ class PartitionHalo:
 
 
 def expected_halo(out_degree: Int64, parts: int) -> float:
-    """Return remote rows that a part reads if every node fell into one of `parts` parts at random.
+    """Estimate, from the out-degrees of a snapshot's nodes alone, how many rows of others each of `parts` parts reads if nodes are assigned
+    at random: for planners, where a graph is not partitioned.
 
-    A node with d out-edges lies outside the part with probability 1 - 1/P, and one of its d readers inside it with 1 - (1 - 1/P)^d:
-    the sum over nodes. This is the replication factor of random vertex cuts (PowerGraph, Gonzalez et al.; OSDI 2012, §5.1, theorem 5.2),
-    with rows read in place of replicas. METIS cuts less, so it is an upper estimate.
+    A node with d out-edges lies outside the part with probability 1 - 1/P, and one of its d readers inside it with 1 - (1 - 1/P)^d: the sum
+    over nodes. This is the replication factor of random vertex cuts (PowerGraph, Gonzalez et al.; OSDI 2012, §5.1, theorem 5.2), with rows
+    read in place of replicas. METIS cuts less, so it is an upper estimate.
     """
     degree, nodes = np.unique(out_degree, return_counts=True)
     outside = 1 - 1 / parts
@@ -136,7 +138,8 @@ def expected_halo(out_degree: Int64, parts: int) -> float:
 
 
 def expected_halos(snapshots: Iterable[Snapshot], counts: Sequence[int]) -> Float64:
-    """Return `expected_halo` of every snapshot and every number of parts, float64 [T, counts]; streamed."""
+    """Estimate the rows that parts read of each other if nodes are assigned at random (`expected_halo`), for every snapshot and each number
+    of parts in `counts`: float64 [T, counts]. One snapshot is in memory at a time."""
     halos = []
     for snapshot in snapshots:
         degree = np.bincount(snapshot.src, minlength=snapshot.num_nodes)

@@ -16,13 +16,15 @@ BATCH = 5  # what a seed is for, beside those of `survival` and `sampling`
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """Random batches of an epoch, the same on any rank: each follows from seed, epoch, iteration and rank."""
+    """Random mini-batches of an epoch on a partitioned snapshot dataset (DynaHB, FlareDTDG §2.2): some of a rank's nodes in a window of
+    snapshots. Each follows from seed, epoch, iteration and rank, so that any rank can draw any."""
 
     seed: int
     epoch: int
 
     def draw(self, own: Int64, snapshots: int, window: int, count: int, iteration: int, rank: int) -> tuple[int, Int64]:
-        """Draw the first snapshot of a window of `window` of all, and `count` of own nodes (all, where there are fewer), ascending."""
+        """Draw the mini-batch of a rank in an iteration: the first of `window` consecutive snapshots, out of `snapshots`, and `count` of
+        the rank's `own` nodes, int64 ascending (all, where there are fewer)."""
         draw = np.random.default_rng((self.seed, BATCH, self.epoch, iteration, rank))
         first = int(draw.integers(0, snapshots - window + 1))
         return first, np.sort(draw.choice(own, min(count, len(own)), replace=False))
@@ -30,10 +32,11 @@ class WindowBatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReceptiveField:
-    """Rows that layers need for a batch in a window of snapshots: `rows` int64 of each layer, the first first, whose output it computes;
-    `inputs` int64 of each snapshot, whose features are read; `edges` int64 [snapshots, layers], that end in a layer's rows. Ids ascend.
+    """Receptive field of a mini-batch of nodes in a window of snapshots: the rows that a model's layers need to compute it.
 
-    A layer's rows are the same in all snapshots of the window, so that states go on from one to the next: what any of them needs.
+    `rows`: int64 for each layer, from the first on, whose output it computes; `inputs`: int64 for each snapshot, whose features are read;
+    `edges` int64 [snapshots, layers]: in-edges of a layer's rows. Ids ascend. A layer's rows are the same in all snapshots of the window,
+    so that states go on from one to the next: what any of them needs.
     """
 
     rows: tuple[Int64, ...]
@@ -42,7 +45,8 @@ class ReceptiveField:
 
     @classmethod
     def of(cls, window: Sequence[Snapshot], batch: Int64, layers: int) -> ReceptiveField:
-        """Find the rows that `layers` layers need for a batch in a window of snapshots, by following in-edges, a layer at a time."""
+        """Find the rows that `layers` layers need for the nodes `batch` in a window of snapshots, by following in-edges, a layer at a
+        time."""
         rows = [batch]
         for _ in range(layers - 1):
             rows.insert(0, _union(rows[0], *(sources(snapshot, rows[0]) for snapshot in window)))
@@ -52,14 +56,15 @@ class ReceptiveField:
 
 
 def sources(snapshot: Snapshot, rows: Int64) -> Int64:
-    """Return the sources of the in-edges of `rows`, row by row: int64 [edges]."""
+    """Return the sources of all in-edges that the nodes `rows` have in a snapshot, node by node: int64 [edges]."""
     begin, degree = _row_bounds(snapshot, rows)
     at = np.repeat(begin - (np.cumsum(degree) - degree), degree) + np.arange(degree.sum())
     return np.asarray(snapshot.src[at], np.int64)
 
 
 def count_cached_rows(snapshots: Sequence[Snapshot], own: Int64, layers: int) -> list[int]:
-    """Count the nodes whose features batches of own nodes may ask for, in each snapshot and, last, in any of them."""
+    """Count the nodes whose features a rank's mini-batches of its `own` nodes may read, in each snapshot and, as the last number, in any of
+    them: what DynaHB keeps on the device."""
     rows = own
     for _ in range(layers - 1):
         rows = _union(rows, *(sources(snapshot, rows) for snapshot in snapshots))

@@ -14,28 +14,30 @@ from chronoscale.errors import UserError
 
 
 class Retention(Protocol):
-    """Policy of how many vertex chunks of each snapshot in a window are kept: fewer of older ones (FlareDTDG).
+    """Policy of how much of each snapshot a sliding window keeps, by its age, in chunks (small parts of the graph, see `Chunks`): fewer of
+    older ones (FlareDTDG).
 
     Chunks are kept in one order, so that of two snapshots the one with fewer has a subset of the other's.
     """
 
     @property
     def window(self) -> int:
-        """Return the snapshots of a window."""
+        """Number of snapshots in a window."""
         ...
 
     def kept_chunks(self, chunks: int) -> Int64:
-        """Return how many of `chunks` vertex chunks the snapshot of each age keeps, int64 [window]; age 0 is the newest, which is whole."""
+        """Return how many of a graph's `chunks` chunks are kept of the snapshot of each age, int64 [window]; age 0 is the newest, which is
+        whole."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """Retention that decays with age (FlareDTDG §3.2).
+    """Retention that decays with age: how much of each snapshot in a sliding window is trained on (FlareDTDG §3.2).
 
-    The `full` newest snapshots are whole; of the `decayed` ones before them, each retains floor(beta * N) of the N chunks of the one after
-    it, with beta the `decayed`-th root of `alpha`. `lags`: ages that are whole all the same, which breaks the chain of hidden states at
-    younger ones (§3.5).
+    The `full` newest snapshots are whole; of the `decayed` ones before them, each retains floor(beta * N) of the N chunks (small parts of
+    the graph) of the one after it, with beta the `decayed`-th root of `alpha`: the oldest keeps a share `alpha`. `lags`: ages (0: the
+    newest) of snapshots that are whole all the same; hidden states of what younger ones have dropped start anew (§3.5).
 
     Raises UserError for no full snapshot, alpha outside (0, 1], and a lag outside the window.
     """
@@ -69,7 +71,8 @@ class Decay:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """Ages that retain fewer chunks than an older snapshot: hidden states of chunks that only the older one retains end there."""
+        """Ages of snapshots that keep fewer chunks than an older one in the window: hidden states of chunks that only the older one keeps
+        end there."""
         return tuple(age for age in range(self.window) if any(age < lag for lag in self.lags) and self._decays(age))
 
     def _decays(self, age: int) -> bool:

@@ -23,8 +23,9 @@ DEAL, SAMPLE = 3, 4  # what a seed is for, beside `survival.ORDER` and `SPLIT`
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSampling:
-    """Sampling of in-neighbours in an epoch: `fanout` of a node, uniform without replacement; all, where it has no more. What is drawn
-    follows from seed, epoch and snapshot, on all ranks alike and whatever their number. Raises UserError for a fan-out below 1."""
+    """Sampling of each node's in-neighbours in a snapshot, anew in every epoch (DynaGraph, FlareDTDG §2.2): `fanout` of them, uniform
+    without replacement; all, where a node has no more. What is drawn follows from seed, epoch and snapshot, on all ranks alike and whatever
+    their number. Raises UserError for a fan-out below 1."""
 
     fanout: int
     seed: int = 0
@@ -35,7 +36,7 @@ class NeighbourSampling:
             raise UserError(f"fanout must be at least 1 neighbour a node, got {self.fanout}")
 
     def edge_mask(self, snapshot: Snapshot, number: int) -> EdgeMask:
-        """Draw the sampled edges of a snapshot, bool [E]. `number`: of the snapshot in its sequence."""
+        """Draw which edges of a snapshot are sampled, bool [E]. `number`: the snapshot's in its sequence."""
         degree = snapshot.in_degree()
         keys = np.random.default_rng((self.seed, SAMPLE, self.epoch, number)).random(snapshot.num_edges)
         first = np.cumsum(degree) - degree
@@ -45,7 +46,8 @@ class NeighbourSampling:
         return kept
 
     def csr(self, snapshot: Snapshot, whole: WeightedCSR, kept: EdgeMask) -> WeightedCSR:
-        """Build the adjacency of the sampled edges (`kept`), with weights that make its sums unbiased (Horvitz and Thompson, 1952).
+        """Build the adjacency matrix of a snapshot's sampled edges, with weights that make its sums unbiased (Horvitz and Thompson, 1952).
+        whole: the matrix of all edges; kept: which edges are sampled, bool [E] (`edge_mask`).
 
         Weights are the whole snapshot's, times d / k where k of a node's d in-neighbours are drawn: the expectation of a sum is the sum
         over all. The self-loop is always there, with its own weight.
@@ -62,25 +64,31 @@ class NeighbourSampling:
 
 
 def sampled_subgraph(snapshot: Snapshot, kept: EdgeMask) -> Snapshot:
-    """Return the subgraph of the sampled edges (`kept`, bool [E])."""
+    """Return the snapshot of the sampled edges alone; kept: which ones are, bool [E] (`NeighbourSampling.edge_mask`)."""
     return Snapshot(snapshot.num_nodes, snapshot.src[kept], snapshot.dst[kept])
 
 
 def assign_at_random(nodes: int, ranks: int, seed: int, number: int) -> Int32:
-    """Assign nodes to ranks at random, differently for each `number`, with shares as even as may be: int32 [N]."""
+    """Assign `nodes` nodes to ranks at random, int32 [N], with shares as even as may be; `number`: of the assignment, mostly an epoch's,
+    each of which is another (DynaGraph)."""
     place = np.random.default_rng((seed, DEAL, number)).permutation(nodes)
     return np.asarray(place * ranks // nodes, np.int32)
 
 
 def random_layout(nodes: int, ranks: int, seed: int, number: int) -> Layout:
-    """Number nodes by the rank that `assign_at_random` gives them, then by id."""
+    """Number nodes by the rank that a random assignment gives them (`assign_at_random`), then by id, for an epoch of DynaGraph's
+    training."""
     return Layout(assign_at_random(nodes, ranks, seed, number), np.zeros(nodes, np.int64), ranks, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleCounts:
-    """Counts of ranks' samples of every snapshot: own rows int64 [ranks]; in-edges that they draw from, those that are drawn, remote rows
-    read, own rows that others read, int64 [T, ranks]; and nodes that the epoch's deal brings to a rank and takes from it, int64 [ranks]."""
+    """Counts of what ranks sample of every snapshot in an epoch and what they exchange, for planners of DynaGraph.
+
+    rows: own nodes int64 [ranks]. int64 [T, ranks] each: candidates, in-edges of own nodes; edges, those of them that are sampled; halo,
+    rows of other ranks that are read; sent, own rows that others read. int64 [ranks] each: arriving, leaving, nodes that a rank gets and
+    gives away when the epoch's new assignment takes effect.
+    """
 
     rows: Int64
     candidates: Int64
@@ -92,7 +100,8 @@ class SampleCounts:
 
     @classmethod
     def count(cls, snapshots: Iterable[Snapshot], sampling: NeighbourSampling, nodes: int, ranks: int) -> SampleCounts:
-        """Count the samples of the sampling's epoch, exactly."""
+        """Sample all snapshots as in the epoch of `sampling` and count, exactly, what each of `ranks` ranks draws, reads and sends. nodes:
+        of the graph."""
         layout, before = (random_layout(nodes, ranks, sampling.seed, sampling.epoch + i) for i in (1, 0))
         candidates, counts = [], []
         for number, snapshot in enumerate(snapshots):
@@ -104,5 +113,5 @@ class SampleCounts:
         return cls(layout.rows[0], np.array(candidates, np.int64), edges, halo, sent, arriving, leaving)
 
     def times(self, factor: int) -> SampleCounts:
-        """Multiply all counts by `factor`: a larger graph of the same shape."""
+        """Multiply all counts by `factor`: those of a larger graph of the same shape."""
         return SampleCounts(*(getattr(self, column.name) * factor for column in fields(self)))

@@ -14,7 +14,8 @@ ORDER, SPLIT = 1, 2  # what a seed is for
 
 @dataclass(frozen=True, slots=True)
 class EpochDraws:
-    """Random choices of an epoch: all follow from its number and the seed, the same on every rank.
+    """Random choices of one epoch of sliding windows over snapshots (FlareDTDG §3.2): which chunks of the graph older snapshots drop first,
+    and where the sequence is split. All follow from the seed and the epoch's `number`, the same on every rank.
 
     each: every rank draws an order of its own chunks (the published code), so that the retained chunks depend on the number of ranks.
     """
@@ -24,7 +25,8 @@ class EpochDraws:
     each: bool = False
 
     def depth(self, chunks: int, retention: Retention, ranks: int) -> Int64:
-        """Count the cutoffs below the whole that each chunk survives, int64 [chunks]: see `levels`."""
+        """Draw how long each chunk is kept while snapshots age, int64 [chunks]: the index in `levels` of the fewest chunks that it is still
+        among."""
         if not self.each:
             return _depth(self._order(chunks, 0), levels(retention, chunks))
         depths = np.empty(chunks, np.int64)
@@ -36,8 +38,9 @@ class EpochDraws:
         return depths
 
     def steps(self, snapshots: int, window: int) -> list[range]:
-        """Draw the newest snapshots of the windows, segment by segment: from a random split on, then those before it (FlareDTDG §3.2), each
-        from its first whole window (Algorithm 1). One segment where two do not each hold a window."""
+        """Draw the order in which an epoch's windows are trained on, by their newest snapshots, in segments: from a random split of the
+        sequence on, then those before it (FlareDTDG §3.2), each from its first whole window (Algorithm 1). One segment where two do not
+        each hold a window."""
         if snapshots < 2 * window:
             return [range(window - 1, snapshots)]
         generator = np.random.default_rng((self.seed, SPLIT, self.number))
@@ -67,23 +70,19 @@ def _spread(chunks: range, generator: np.random.Generator) -> Int64:
 
 
 def levels(retention: Retention, chunks: int) -> Int64:
-    """Return the different numbers of vertex chunks that snapshots of a window keep, int64 [levels], falling; the first is all.
-
-    chunks: vertex chunks of a whole snapshot.
-    """
+    """Return the different numbers of chunks that snapshots in a window keep as they age, int64 [levels], falling; the first is all
+    `chunks`."""
     return np.unique(retention.kept_chunks(chunks))[::-1].copy()
 
 
 def level_of(retention: Retention, chunks: int) -> Int64:
-    """Return the index in `levels` of what the snapshot of each age keeps, int64 [window]; 0: all.
-
-    chunks: vertex chunks of a whole snapshot.
-    """
+    """Return, for each age of a snapshot in a window, the index in `levels` of how many of `chunks` chunks it keeps, int64 [window]; 0:
+    all."""
     return np.searchsorted(-levels(retention, chunks), -retention.kept_chunks(chunks))
 
 
 def rank_of(chunks: int, ranks: int) -> Int64:
-    """Return the rank that has each chunk, int64 [chunks]: consecutive ones, as evenly as may be."""
+    """Return the rank that has each of `chunks` chunks of a graph, int64 [chunks]: consecutive ones, as evenly as may be."""
     return np.arange(chunks) * ranks // chunks
 
 

@@ -18,7 +18,9 @@ AGAIN = "delete the file, and it is counted anew"
 
 
 class BatchCounts:
-    """Base of dataclasses of counts of batches: int64 [B]; [B, n] of LEVELS. Raises UserError for other arrays, and for a count below 0."""
+    """Counts of what the batches of an event stream read, for planners: the base of dataclasses whose fields have a number for each of B
+    batches, int64 [B], or (fields named in LEVELS) for each of its n levels or hops, [B, n]. Raises UserError for other arrays, and for a
+    count below 0."""
 
     __slots__ = ()
     events: Any
@@ -35,19 +37,19 @@ class BatchCounts:
 
     @classmethod
     def zeros(cls, batches: int, hops: int) -> dict[str, Any]:
-        """Return arrays of zeros to count in, by field."""
+        """Return arrays of zeros to count `batches` batches of `hops` sampled hops in, by field."""
         sizes = {"targets": (batches, hops + 1), "sampled": (batches, hops)}
         return {field.name: np.zeros(sizes.get(field.name, batches), np.int64) for field in fields(cls)}  # type: ignore[arg-type]
 
     def save(self, path: Path) -> None:
-        """Write an archive (.npz), whole or not at all."""
+        """Write the counts to an archive (.npz), whole or not at all."""
         with atomic_file(path) as file:
             np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path, batches: int) -> Self:
-        """Load counts from the archive that `save` wrote. Raises UserError naming a file that is damaged, or of another number of
-        batches."""
+        """Load the counts of `batches` batches from the archive that `save` wrote. Raises UserError naming a file that is damaged, or of
+        another number of batches."""
         with reading(path, "work of batches", AGAIN):
             counts = cls(**read_archive(path))
             if len(counts) != batches:

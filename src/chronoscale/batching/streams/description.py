@@ -12,7 +12,8 @@ from chronoscale.datasets.streams.labels import require_labels
 
 
 def stream_statistics(data: PreparedStream) -> StreamStatistics:
-    """Describe a prepared stream to planners: its counts, widths of features, and functions that count the work of its batches."""
+    """Describe a prepared event stream to planners: its counts, widths of features, and functions that sample its batches and count what
+    they read."""
     events = data.whole.stream
     node_width, edge_width = (0 if features is None else features.shape[1] for features in (events.node_features, events.features))
     return StreamStatistics(

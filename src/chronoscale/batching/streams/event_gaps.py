@@ -10,8 +10,8 @@ BLOCK = 1 << 20  # entries of the T-CSR read at once
 
 
 def measure_event_gaps(source: IndexedStream, events: int) -> tuple[float, float]:
-    """Measure mean and standard deviation over all nodes of the time from one of their events to the next, of the first `events` of the
-    stream; 0 and 0 without any."""
+    """Measure the mean and standard deviation of the time from one event of a node to its next, over all nodes and the first `events`
+    events of the stream: models normalise elapsed times by them. 0 and 0 without any."""
     rows, t = source.tcsr, source.stream.t
     first = np.zeros(rows.neighbor.size + 1, np.bool_)  # entries that begin a node's row
     first[rows.indptr] = True

@@ -12,8 +12,11 @@ from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 
 
 def naive_scores(data: PreparedStream, batch: int) -> Mapping[str, Mapping[str, float]]:
-    """Score the test events by predictor and key, on the negatives that a model is tested with: EdgeBank, which knows the events before
-    each batch of `batch` events; of labels, the one that training has most of."""
+    """Score predictors without training on an event stream's test events, which a model has to beat: scores by predictor and key, on the
+    negatives that a model is tested with.
+
+    Of links: EdgeBank, which knows the events before each batch of `batch` events. Of labels: the one that most training events have.
+    """
     if data.protocol.task == "node":
         return {"most frequent label": _labels(data)}
     events, part = data.whole.stream, data.split.test

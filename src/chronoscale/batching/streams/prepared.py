@@ -40,8 +40,8 @@ NO_FEATURES = Loading()  # no rows of features
 
 @dataclass(frozen=True, slots=True)
 class PreparedMetadata:
-    """Metadata of a prepared stream (the file META). `stream`: the folder of the events, relative to this one, or absolute where it is the
-    user's own."""
+    """Metadata of a stored prepared stream (the file META). `stream`: the folder of the events, relative to this one, or absolute where it
+    is the user's own. protocol: split, hidden nodes and negatives of evaluation."""
 
     stream: str
     protocol: Protocol
@@ -49,11 +49,11 @@ class PreparedMetadata:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedStream:
-    """Stream that is split, indexed, and has the negatives of its evaluation.
+    """Event stream that is ready to be batched: split, indexed for sampling, and with the negatives of its evaluation.
 
     whole: all events. training: those without hidden nodes, of which events 0 .. `training_events` - 1 are trained on. new bool [N]: nodes
     that training does not see. among int32 [D]: destinations that training's negatives are drawn from. folder: where it is saved; None: in
-    memory. cache: its counts so far.
+    memory. cache: what has been counted of its batches so far.
     """
 
     protocol: Protocol
@@ -69,8 +69,8 @@ class PreparedStream:
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> PreparedStream:
-        """Prepare a stream in memory. Raises UserError where it cannot be split, hidden nodes leave nothing to train on, or labels are
-        missing."""
+        """Prepare an event stream in memory. Raises UserError where it cannot be split, hidden nodes leave nothing to train on, or labels
+        are missing."""
         split = split_by_time(events, protocol.train, protocol.validation)
         if protocol.task == "node":
             require_labels(events)
@@ -83,8 +83,8 @@ class PreparedStream:
 
     @classmethod
     def make(cls, folder: Path, stream: Path, protocol: Protocol) -> PreparedStream:
-        """Prepare a stored stream in a new folder (relative to the folder, or absolute). Raises UserError as `of`, and where `stream` holds
-        something else."""
+        """Prepare a stored event stream in the new folder `folder`. stream: the folder of its events, relative to `folder`, or absolute.
+        Raises UserError as `of`, and where `stream` holds something else."""
         (folder / WORK).mkdir(parents=True)
         events = _load_events(folder / stream)
         split = split_by_time(events, protocol.train, protocol.validation)
@@ -105,7 +105,7 @@ class PreparedStream:
 
     @classmethod
     def load(cls, folder: Path) -> PreparedStream:
-        """Map what `make` wrote. Raises UserError for a file that is missing or damaged."""
+        """Map a prepared stream from the folder that `make` wrote. Raises UserError for a file that is missing or damaged."""
         metadata = read_json(folder / META, PreparedMetadata, "record of a prepared stream")
         events = _load_events(folder / metadata.stream)
         split = split_by_time(events, metadata.protocol.train, metadata.protocol.validation)
@@ -128,15 +128,16 @@ class PreparedStream:
         return cls(protocol, split, whole, training, training_events, new, among)
 
     def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0) -> Int32:
-        """Draw the negatives of training events, int32 [B, 1]; [B, 0] for a task without. seed: the training's."""
+        """Draw the negative destination of each of some training events in an epoch, int32 [B, 1]; [B, 0] for a task without negatives.
+        seed: the training's."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
         dst = np.asarray(self.training.stream.dst[row_index(part)])
         return negatives.training_negatives(dst, _event_numbers(part), self.among, seed=seed, epoch=epoch)
 
     def negatives(self, use: str) -> Negatives:
-        """Return fixed negatives: one at random an event for "validation" and "test"; for "ranked" those that
-        test events are ranked against."""
+        """Return the negative destinations that evaluation uses, the same in every run: one at random an event for the uses "validation"
+        and "test"; for "ranked" those that test events are ranked against."""
         if use not in self._fixed:
             self._fixed[use] = self._load_fixed(use)
         return self._fixed[use]
@@ -150,14 +151,16 @@ class PreparedStream:
         return negatives.load(self.folder / f"{use}.npz", part, digest)
 
     def assignment(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> BatchAssignment:
-        """Assign the training events, or those of the validation, to ranks and batches."""
+        """Assign the training events, or those of the validation, to `ranks` ranks in batches of `size` events. limit: iterations at most,
+        0: all. every: only one iteration of so many."""
         return BatchAssignment(self.split.validation if validates else range(self.training_events), ranks, size, limit, every)
 
     def work(
         self, validates: bool, ranks: int, size: int, sampling: Sampling, limit: int = 0, every: int = 1, loading: Loading = NO_FEATURES
     ) -> BatchStatistics:
-        """Count the rows that batches of the training or validation events read, as the first epoch of the protocol's seed draws them;
-        counted once, then read."""
+        """Count the rows that batches of the training or validation events read, for planners, as the first epoch of the protocol's seed
+        draws them; counted once, then read from the cache. size: events a batch; limit: iterations at most, 0: all; every: only one
+        iteration of so many."""
         assignment = self.assignment(validates, ranks, size, limit, every)
         return self.cache.counts(
             f"{assignment} {sampling} {loading}",
@@ -167,8 +170,9 @@ class PreparedStream:
         )
 
     def residents(self, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading) -> ResidentRows:
-        """Choose the rows that a device holds when training begins, by batches that are sampled before, of the first epoch of the
-        protocol's seed: spread over all of it, whichever of its batches are probed."""
+        """Choose the rows of features that a device's cache has when training begins, by how often batches read them that are sampled
+        before, of the first epoch of the protocol's seed: spread over all of it. size: events a batch; limit: iterations at most, 0: all.
+        """
         nodes, events = self.whole.stream.num_nodes, len(self.whole.stream)
         placement = loading.placement
         if placement is None:
@@ -190,8 +194,8 @@ class PreparedStream:
     def row_frequencies(
         self, ranks: int, size: int, sampling: Sampling, limit: int, presample: int, validated: bool = True
     ) -> RowFrequencies:
-        """Count in how many of `presample` batches of an epoch, or somewhat fewer, spread over it, each row is read; caches are filled by
-        it. validated: whether an epoch ends with the events that validate."""
+        """Count in how many batches each row of features is read, by which a device's cache is filled: of `presample` batches of an epoch,
+        or somewhat fewer, spread over it. validated: whether an epoch ends with the events that validate."""
         splits = (False, True) if validated else (False,)
         assignments = {validates: self.assignment(validates, ranks, size, limit) for validates in splits}
         iterations = sum(assignment.iterations for assignment in assignments.values())
@@ -207,7 +211,8 @@ class PreparedStream:
         return self.whole if validates else self.training
 
     def sample_batches(self, assignment: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
-        """Sample the batches of the training or validation events, each with its number, as the first epoch of the protocol's seed does."""
+        """Sample the neighbourhoods of an assignment's batches, each with its number, as the first epoch of the protocol's seed does.
+        validates: the assignment is of validation events, else of training events."""
         return sample_batches(self._source(validates), assignment, sampling, *self._draws(validates))
 
     def _count(self, assignment: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
@@ -219,8 +224,8 @@ class PreparedStream:
         return self.negatives_of(validates, 0, seed), draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
 
     def negatives_of(self, validates: bool, epoch: int, seed: int) -> BatchNegatives:
-        """Return a function that gives the negatives of a batch's events, int32 [B, k], as nodes to read; validates: of the validation
-        events."""
+        """Return a function that gives the negative destinations of a batch's events, int32 [B, k], as nodes to read. validates: of
+        validation events, the fixed ones, else of training events, drawn for the epoch by `seed`."""
         if self.protocol.task == "node":
             return lambda part: np.empty((len(part), 0), np.int32)
         if not validates:
@@ -230,7 +235,7 @@ class PreparedStream:
 
 
 def replace_absent(destinations: Int32) -> Int32:
-    """Return negatives as nodes to read: where there is none (-1) node 0, whose score does not count."""
+    """Return negative destinations as nodes whose rows can be read: where there is none (-1), node 0, whose score is left out later."""
     return np.maximum(destinations, 0)
 
 

@@ -25,10 +25,10 @@ from chronoscale.datasets.arrays import Int32, Int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchStatistics(BatchCounts):
-    """Counts of a stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of n levels or
-    hops.
+    """Counts, for planners, of what the batches of an event stream read and copy to the device: one entry for each batch, rank by rank of
+    each iteration, int64 [B]; `targets` [B, hops + 1] and `sampled` [B, hops] one for each level or hop.
 
-    All trees of a batch are added up. A batch without events has nothing.
+    All trees of a batch are added up. A batch without events reads nothing.
     """
 
     events: Int64
@@ -51,25 +51,24 @@ class BatchStatistics(BatchCounts):
 
 
 class Distributed(Protocol):
-    """Interface of a stream on several ranks, as planners see it (`ranks.distributed_stream.DistributedStream`)."""
+    """Interface of an event stream on several ranks, as planners see it (`ranks.distributed_stream.DistributedStream`)."""
 
     @property
     def parts(self) -> EventPartition | None:
-        """The part of each node and event; None where every rank has all of the stream."""
+        """Partition of nodes and events over the ranks; None where every rank has all of the stream."""
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
-        """Count the batches of the part that trains or validates."""
+        """Count what ranks' batches of the training or validation events read of each other. size: events a batch; limit: iterations at
+        most, 0: all; every: only one iteration of so many; edges: whether a model reads features of sampled events."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamStatistics:
-    """Counts of a stream and its split. training, validation: events of each part; node_width, edge_width: of features, 0 without any;
-    classes: of labels that are predicted, 0 where none are.
+    """Counts of an event stream and its split, all that planners need to know of the dataset. training, validation: events of each part;
+    node_width, edge_width: of features, 0 without any; classes: of labels that are predicted, 0 where none are; events: of all parts.
 
-    spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
-
-    events: of all parts. work(validates, ranks, batch_size, sampling, limit, every, loading): counts the batches of one split, as
-    `BatchAssignment` has them.
+    work(validates, ranks, batch_size, sampling, limit, every, loading): counts what the batches of the training or validation events read,
+    as `BatchAssignment` has them. spreading(spread, ranks, variant): the stream on several ranks; None where its events are not at hand.
     """
 
     family: ClassVar[str] = "streams"
@@ -88,8 +87,8 @@ class StreamStatistics:
 def count_batches(
     source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, resident: ResidentRows
 ) -> BatchStatistics:
-    """Count the rows that an assignment's batches read: the sampler goes over all of them. resident: what the device holds before the
-    first."""
+    """Count what an assignment's batches of an event stream read and copy to the device, for planners, by sampling them all.
+    negatives(events): gives those of a batch's events; seed: of sampling; resident: the device's cache before the first batch."""
     events, hops = source.stream, len(sampling.fanouts)
     count = assignment.iterations * assignment.ranks
     counts = BatchStatistics.zeros(count, hops)
@@ -125,7 +124,8 @@ def count_batches(
 
 
 def last_events(src: Int32, dst: Int32) -> tuple[Int32, Int64]:
-    """Return nodes of a batch's events [B], ascending, int32 [U], and the place in 0 .. B - 1 of the last event of each, int64 [U]."""
+    """Find the nodes that a batch's events [B] have at their ends, ascending, int32 [U], and the index in the batch (0 .. B - 1) of the
+    last event of each, int64 [U]: after it, node memory is updated once."""
     ends = np.stack([src, dst], axis=1).ravel()
     nodes, place = unique_ids(ends)
     last = np.empty(nodes.size, np.int64)

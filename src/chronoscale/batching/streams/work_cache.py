@@ -21,13 +21,15 @@ CountsType = TypeVar("CountsType", bound=BatchCounts)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkCache:
-    """Counts of batches and rows of device caches by key: archives in `folder`, or `values` in memory where there is none."""
+    """Cache of what has been counted of a prepared stream's batches, and of the rows chosen for device caches, by key: archives in
+    `folder`, or `values` in memory where there is none."""
 
     folder: Path | None = None
     values: dict[str, BatchCounts | CachedRows] = field(default_factory=dict)
 
     def counts(self, key: str, batches: int, kind: type[CountsType], count: Callable[[], CountsType]) -> CountsType:
-        """Return the counts of so many batches that are known by `key`; `count` makes them where they are not yet there.
+        """Return the counts of `batches` batches that are stored under `key`; where they are not yet there, call `count` and store what it
+        returns.
 
         Raises UserError for a file that is damaged, or of another number of batches.
         """
@@ -43,7 +45,8 @@ class WorkCache:
         return kind.load(path, batches)
 
     def rows(self, key: str, choose: Callable[[], CachedRows]) -> CachedRows:
-        """Return the rows of a device cache that are known by `key`; `choose` chooses them where that has not been done yet.
+        """Return the rows of a device's cache that are stored under `key`; where they are not yet there, call `choose` and store what it
+        returns.
 
         Raises UserError for a file that is damaged.
         """

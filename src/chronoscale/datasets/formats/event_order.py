@@ -20,18 +20,20 @@ OrderPolicy = Literal["warn", "sort", "refuse"]
 
 
 def order_policy(sort: bool, strict: bool) -> OrderPolicy:
-    """Return the policy for events out of order that the two options of a reader name. Raises UserError where both are given."""
+    """Translate the options `sort` and `strict` of a dataset reader into what it does with events that a file does not have in the order of
+    time: sort them, refuse the file, or (neither is given) sort with a warning. Raises UserError where both are given."""
     if sort and strict:
         raise UserError("sort and strict exclude each other: one sorts, the other refuses")
     return "sort" if sort else "refuse" if strict else "warn"
 
 
 class EventOrder:
-    """Order into which events belong by `time` [M].
+    """Order of time into which a dataset reader brings the events of a file, from their times [M] as they stand there.
 
-    places: int32 or int64 [M], stable, or None where events are in order already. summary: a sentence on how many were not. `where` puts
-    file and line of an event before its words, `read` adds after them which column was read as the time. Raises UserError where events are
-    out of order and that is refused; warns, unless it is meant.
+    places: the index in the file of each event in order, int32 or int64 [M], stable; None where they are in order already. summary: a
+    sentence on how many were not. row_error(index, problem): makes the error or warning for an event, with its file and line; `read`: text
+    after it that says which column was read as the time. Raises UserError where events are out of order and the policy is "refuse"; warns
+    where it is "warn".
     """
 
     def __init__(self, time: NDArray[Any], order: OrderPolicy, row_error: Callable[[int, str], UserError], read: str = "") -> None:
@@ -53,9 +55,10 @@ class EventOrder:
 
     @property
     def account(self) -> Account:
-        """Entry of a reader's account on how events were sorted; empty where they were in order."""
+        """Entry for the account of a reading (what became of a file, for people) on how events were sorted; empty where they were in
+        order."""
         return {"order": self.summary} if self.summary else {}
 
     def sort(self, column: Any) -> Any:
-        """Sort a column [M, …], or none, in that order."""
+        """Bring a column of a file's events, [M, …], into the order of time; None stays None."""
         return column if column is None or self.places is None else take_rows(column, self.places)

@@ -14,14 +14,18 @@ from chronoscale.validation_messages import sentence
 
 
 def option_names(read: Callable[..., Any]) -> list[str]:
-    """Return names, in the reader's order: every parameter but the first, which is the path."""
+    """Return the names of the options that a dataset reader takes: all of its parameters but the first, which is the path."""
     parameters = list(signature(read).parameters.values())[1:]
     return [parameter.name for parameter in parameters if parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
 
 def validate_options(format: str, read: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate options and return them as the reader takes them; numbers and truths may be text. Raises UserError for one that it does not
-    have, with those that it has, and for a value that the annotation does not allow."""
+    """Check options for a dataset reader, from a command line or an experiment file, and convert them to the types that its parameters are
+    annotated with (text such as "3" or "true" will do).
+
+    format: the reader's name, for errors. Raises UserError for an option that the reader does not have, with those that it has, and for a
+    value that its annotation does not allow.
+    """
     if not values:
         return {}
     known = option_names(read)

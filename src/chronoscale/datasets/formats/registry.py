@@ -33,9 +33,10 @@ from chronoscale.errors import UserError, unknown
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Format of files: how it looks (`matches(path, first line)`) and how to read it (`read(path, **options)`).
+    """Format of dataset files: how one is recognised (`matches(path, first line)`) and read (`read(path, **options)`).
 
-    joins: `read` takes several files of one stream, too. layouts: orders of columns that are documented for tables without a header.
+    joins: `read` takes several files of one stream, too. layouts: the orders of columns that are documented for tables without a header,
+    such as "src dst time".
     """
 
     description: str
@@ -78,7 +79,7 @@ FORMATS: dict[str, Format] = {
 
 
 def detect(path: str | Path) -> str:
-    """Return name of the format of a file or folder. Raises UserError if it is missing or looks like none of them."""
+    """Detect the format of a dataset's file or folder: a key of `FORMATS`. Raises UserError if it is missing or of none of them."""
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
@@ -90,7 +91,8 @@ def detect(path: str | Path) -> str:
 
 
 def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Dataset:
-    """Read a dataset in any known format, detected unless named; `options` go to the format's reader. Several paths are one stream.
+    """Read a dataset from a file or folder in any known format, detected unless `format` names it (a key of `FORMATS`); several paths are
+    joined to one stream. `options` go to the format's reader.
 
     Raises UserError for a missing or malformed file, an unknown format, or an option that the format does not have.
     """

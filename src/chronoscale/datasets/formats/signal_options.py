@@ -15,7 +15,8 @@ TimeOfDay = Annotated[str | bool | int, "add the share of the day as a channel: 
 
 
 def apply_signal_options(signal: Signal, missing: Missing, time_of_day: TimeOfDay, times: Times | None = None) -> Signal:
-    """Return the signal with readings equal to `missing` marked as missing, and then, if requested, the time of day as a channel.
+    """Return a signal that has just been read with readings equal to `missing` marked as missing, and then, if requested, the time of day
+    added as a channel: the options that all readers of signals share.
 
     time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins at
     midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file does not

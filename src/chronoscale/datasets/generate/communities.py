@@ -15,8 +15,8 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class CommunityGraph:
-    """Generator of snapshots and features of a graph with communities: every node is of one of `classes` communities, drawn evenly; `edges`
-    drawn a snapshot, less repeated ones and self-edges.
+    """Generator of a dataset of snapshots and features of a graph with communities: every node is of one of `classes` communities, drawn
+    evenly; `edges` drawn a snapshot, less repeated ones and self-edges.
 
     inside: share of the edges whose ends are drawn from one community. churn: share of the edges that a step draws anew. features: width of
     unit Gaussian features around the community's mean, whose numbers have deviation `apart`. unlabelled: share of the nodes, drawn at
@@ -74,7 +74,7 @@ class CommunityGraph:
         return src, np.where(draw.random(count) < self.inside, near, dst)
 
     def sequence(self) -> SnapshotSequence:
-        """Return all snapshots in memory, with features and classes."""
+        """Generate all snapshots of the graph in memory, as a dataset with features of nodes and their classes."""
         return replace(SnapshotSequence.from_snapshots(self, self.name), features=self._features(), classes=self._labels())
 
     def _features(self) -> Float32:

@@ -24,14 +24,14 @@ _BURST_CAP = 0.5  # a burst replaces at most half of the edges
 
 @dataclass(frozen=True, slots=True)
 class EvolvingGraph:
-    """Generator of snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses 10,000).
+    """Generator of a dataset of snapshots of a graph under insertions and deletions, for simulations of many snapshots (REAL App. G uses
+    10,000).
 
-    DyGraph (McCrabb et al., 2022) gives the ingredients, not the code. Nodes arrive at a steady rate. New edges choose both
-    endpoints with density (rank / arrived) ** -skew, rank by arrival: at 0.5 the mean-field law of preferential attachment.
-    A step replaces on average `churn` of the edges; a share `burst_rate` of the steps a Pareto-distributed multiple of it.
-    The size wanders around a target that grows with the arrived nodes up to `edges`. Snapshot and change sizes therefore
-    vary, the latter with a heavy tail. Memory is one graph; iterating twice gives the same snapshots.
-    Raises UserError for parameters outside their range.
+    DyGraph (McCrabb et al., 2022) gives the ingredients, not the code. Nodes arrive at a steady rate. New edges choose both endpoints with
+    density (rank / arrived) ** -skew, rank by arrival: at 0.5 the mean-field law of preferential attachment. A step replaces on average
+    `churn` of the edges; a share `burst_rate` of the steps a Pareto-distributed multiple of it. The size wanders around a target that grows
+    with the arrived nodes up to `edges`. Snapshot and change sizes therefore vary, the latter with a heavy tail. Memory is one graph;
+    iterating twice gives the same snapshots. Raises UserError for parameters outside their range.
     """
 
     unit: ClassVar[str] = "snapshots"  # what it generates, one by one or in blocks
@@ -57,7 +57,7 @@ class EvolvingGraph:
 
     @property
     def num_nodes(self) -> int:
-        """Size of the id space."""
+        """Number of nodes of the dataset, whether they have arrived or not."""
         return self.nodes
 
     def __len__(self) -> int:
@@ -90,9 +90,9 @@ class EvolvingGraph:
         return edge_keys.merge(keys, new)
 
     def sequence(self) -> SnapshotSequence:
-        """Return all snapshots in memory: 8 bytes an edge and snapshot."""
+        """Generate all snapshots in memory, as one dataset: 8 bytes an edge and snapshot."""
         return SnapshotSequence.from_snapshots(self, self.name)
 
     def statistics(self) -> SnapshotStatistics:
-        """Return counts a snapshot, streamed."""
+        """Count nodes, edges and changes of every snapshot (`SnapshotStatistics`), for planners, while they are generated one by one."""
         return statistics_of(self)

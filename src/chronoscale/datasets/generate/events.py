@@ -21,7 +21,8 @@ _SHAPES = (0.1, 100.0)  # of Weibull's law: burstiness 0.995 to -0.97
 
 @dataclass(frozen=True, slots=True)
 class RandomStream:
-    """Generator of `events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
+    """Generator of an event stream, a dataset of `events` events over `nodes` nodes; the same for the same seed, whatever `block` (events
+    in memory at once).
 
     items: the last nodes, to which all events of the others go; 0: one id space, without self-loops, where who sends most receives most.
     pairs: distinct (src, dst), exactly; every node is in one. A new one comes at a random place of each stretch of events / pairs events;
@@ -141,19 +142,20 @@ class RandomStream:
         return rng.weibull(shape, count) * (mean / math.gamma(1 + 1 / shape))
 
     def node_blocks(self) -> Iterator[Float32]:
-        """Yield features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
+        """Generate the features of the nodes block by block, float32 [at most `block`, node_features] each; none where that width is 0."""
         rng = np.random.default_rng([self.seed, 4, 3])
         for begin in range(0, self.nodes if self.node_features else 0, self.block):
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """Generate the whole stream in memory."""
+        """Generate the whole event stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)
 
 
 def weibull_shape(burstiness: float) -> float:
-    """Return the shape of Weibull's law whose burstiness (Goh and Barabasi, 2008, eq. 1) this is, from -0.9 to 0.9."""
+    """Compute the shape parameter of the Weibull law whose gaps have this burstiness (Goh and Barabasi, 2008, eq. 1), from -0.9 to 0.9, for
+    generated event streams."""
     variation = (1 + burstiness) / (1 - burstiness)  # sd / mean
 
     def excess(shape: float) -> float:

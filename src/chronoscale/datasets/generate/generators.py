@@ -38,7 +38,8 @@ _Part = TypeVar("_Part")
 
 @singledispatch
 def build(spec: GeneratorSpec, name: str, seed: int) -> Generator:
-    """Build the generator that a spec describes. Raises UserError where its own checks fail."""
+    """Build the generator of a dataset from its spec in the catalogue or in a file; `name` is the dataset's. Raises UserError where the
+    generator refuses the parameters."""
     raise TypeError(f"no generator of {type(spec).__name__}")
 
 
@@ -60,7 +61,8 @@ def _(spec: CommunitiesSpec, name: str, seed: int) -> CommunityGraph:
 
 @build.register
 def build_traffic(spec: TrafficSpec, name: str, seed: int) -> TrafficSignal:
-    """Build the generator of a signal. Raises UserError where its own checks fail."""
+    """Build the generator of a traffic signal from its spec; `name` is the dataset's. Raises UserError where the generator refuses the
+    parameters."""
     return TrafficSignal(spec.sensors, spec.steps, spec.channels, spec.missing, spec.steps_per_day, seed, name)
 
 
@@ -84,8 +86,8 @@ class _NameAndSeed(BaseModel):
 
 
 def read_generator(path: Path, seed: int | None = None) -> Generator:
-    """Read a generator from a YAML file: a kind, its parameters and, if wanted, `name` (default: the file's) and `seed` (`seed` replaces
-    it).
+    """Read the generator of a dataset from a YAML file, for `chronoscale data make`: `kind`, the parameters of its spec and, if wanted,
+    `name` (default: the file's) and `seed` (the argument `seed`, unless None, replaces it).
 
     `like`, in place of a kind: a generated dataset of the catalogue, whose parameters the file's replace.
 
@@ -132,15 +134,15 @@ def _catalogue_spec(path: Path, name: str) -> dict[Any, Any]:
 
 
 def generate_in_memory(generator: Generator) -> store.Dataset:
-    """Generate a whole dataset in memory."""
+    """Generate a whole dataset in memory: snapshots, a signal or an event stream, as the generator makes."""
     if isinstance(generator, RandomStream | SessionStream):
         return generator.stream()
     return generator.signal() if isinstance(generator, TrafficSignal) else generator.sequence()
 
 
 def write_dataset(path: str | Path, generator: Generator, on_progress: Callable[[int], None] | None = None) -> None:
-    """Write a generator's dataset to the new folder `path`, a snapshot or a block of time or of events in memory at once; communities,
-    which have features and classes, whole.
+    """Generate a dataset into the new folder `path`, with one snapshot, or one block of steps or events, in memory at once; a
+    `CommunityGraph`, which has features and classes, whole.
 
     on_progress: called with how many snapshots, steps or events are made so far. Raises UserError if `path` exists.
     """

@@ -16,10 +16,10 @@ from chronoscale.errors import UserError
 
 
 def stackoverflow_trend(snapshots: int) -> Float64:
-    """Return fraction of the static graph's edges that each snapshot holds, float64 [T]: slow start, steep rise, plateau.
+    """Return the share of a static graph's edges that each generated snapshot has, float64 [snapshots]: slow start, steep rise, plateau.
 
-    REAL (§7.1) follows Stackoverflow's edge counts but prints no curve; this logistic one, from 0.13 to 0.89, stands in for it.
-    Raises UserError for less than one snapshot.
+    REAL (§7.1) follows Stackoverflow's edge counts but prints no curve; this logistic one, from 0.13 to 0.89, stands in for it. Raises
+    UserError for less than one snapshot.
     """
     if snapshots < 1:
         raise UserError(f"snapshots: expected at least 1, got {snapshots}")
@@ -30,12 +30,12 @@ def stackoverflow_trend(snapshots: int) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthGraph:
-    """Generator of snapshots by deleting some edges of a static graph at random and restoring others (BLAD's way; REAL §7.1).
+    """Generator of a dataset of snapshots by deleting some edges of a static graph at random and restoring others (BLAD's way; REAL §7.1).
 
-    src, dst int32 [M]: the static graph, sorted by (dst, src), distinct. trend float64 [T] in (0, 1]: snapshot t holds
-    round(trend[t] * M) edges. change_rate: what a step replaces besides following the trend, deleted plus restored edges over
-    the edges before it; less where the static graph has too few edges left out. Iterating draws the snapshots one by one,
-    O(M) each, the same ones every time. Raises UserError for a trend or rate outside its range.
+    src, dst int32 [M]: the static graph, sorted by (dst, src), distinct. trend float64 [T] in (0, 1]: snapshot t has round(trend[t] * M)
+    edges. change_rate: what a step replaces besides following the trend, deleted plus restored edges over the edges before it; less where
+    the static graph has too few edges left out. Iterating draws the snapshots one by one, O(M) each, the same ones every time. Raises
+    UserError for a trend or rate outside its range.
     """
 
     unit: ClassVar[str] = "snapshots"  # what it generates, one by one or in blocks
@@ -60,8 +60,8 @@ class GrowthGraph:
     def of_static(
         cls, graph: Snapshot, snapshots: int, change_rate: float, seed: int = 0, trend: Float64 | None = None, name: str = "growth"
     ) -> GrowthGraph:
-        """Build the generator over a static graph (`Snapshot.from_edges` takes any edge list); the default trend is
-        `stackoverflow_trend`."""
+        """Build the generator of `snapshots` snapshots over any static graph (`Snapshot.from_edges` takes an edge list). trend: as in the
+        class; None: `stackoverflow_trend`. Raises UserError for a trend of another length."""
         curve = stackoverflow_trend(snapshots) if trend is None else trend
         if curve.size != snapshots:
             raise UserError(f"trend: {curve.size} fractions for {snapshots} snapshots")
@@ -79,7 +79,8 @@ class GrowthGraph:
         name: str = "growth",
         skew: float = QUADRANTS[0],
     ) -> GrowthGraph:
-        """Build the generator over a static R-MAT graph of `edges` edges."""
+        """Build the generator of `snapshots` snapshots over a static R-MAT graph of `nodes` nodes and `edges` edges. trend: as in the
+        class; None: `stackoverflow_trend`. skew: as in `rmat.rmat`, the higher, the more skewed the degrees."""
         return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed, skew)), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
@@ -102,9 +103,9 @@ class GrowthGraph:
             yield Snapshot(self.num_nodes, self.src[present], self.dst[present])
 
     def sequence(self) -> SnapshotSequence:
-        """Return all snapshots in memory."""
+        """Generate all snapshots in memory, as one dataset."""
         return SnapshotSequence.from_snapshots(self, self.name)
 
     def statistics(self) -> SnapshotStatistics:
-        """Return counts a snapshot, streamed."""
+        """Count nodes, edges and changes of every snapshot (`SnapshotStatistics`), for planners, while they are generated one by one."""
         return statistics_of(self)

@@ -14,12 +14,14 @@ _CROWDED = 0.05
 
 
 def most_pairs(owners: int, partners: int | None) -> int:
-    """Count the pairs that `Pairs` can number."""
+    """Return the number of different pairs (owner, partner) that `Pairs` can have in a generated event stream; partners None: owners meet
+    each other."""
     return owners * (owners - 1) if partners is None else owners * (partners - 1) + partners
 
 
 class Pairs:
-    """Table of `count` distinct pairs (owner, partner), numbered 0 .. count - 1, for `events` of them; memory is O(owners + partners).
+    """Table of the `count` different pairs of nodes (owner, partner) that meet in a generated event stream, numbered 0 .. count - 1, for
+    `events` events; memory is O(owners + partners).
 
     Owners and partners are ranks: the lower, the more pairs. Both follow Zipf's law, weight (rank + 1) ** -skew. An owner's quota is its
     share of `count`, at least one pair, at most all partners (less one where none is assured to it). Its partners are drawn without
@@ -58,7 +60,7 @@ class Pairs:
         return owner, np.where(turn < 0, own, partner)
 
     def repeated(self, first: Float64, second: Float64) -> Int64:
-        """Return the number, int64 [n], of a pair that an event may repeat, by two numbers in [0, 1) each, float64 [n].
+        """Draw the number of the pair that an event repeats, int64 [n], by two random numbers in [0, 1) an event, float64 [n] each.
 
         Owners and, of an owner's partners, those that are certain come by their weights; the others, which were drawn by theirs, alike. So
         events have the skew that pairs cannot have where an owner has run out of partners.

@@ -14,10 +14,11 @@ QUADRANTS = (0.57, 0.19, 0.19, 0.05)  # the Graph500 choice
 
 
 def rmat(num_nodes: int, num_edges: int, seed: int, skew: float = QUADRANTS[0]) -> tuple[Int32, Int32]:
-    """Draw edges (src, dst), int32 [num_edges], sorted by (dst, src), distinct, without self-edges (Chakrabarti et al., 2004).
+    """Generate a static graph with skewed degrees (R-MAT: Chakrabarti et al., 2004): edges (src, dst), int32 [num_edges] each, sorted by
+    (dst, src), distinct, without self-edges.
 
-    `skew` is the weight of the first quadrant, from 0.25 (even) upward; the others share the remainder as Graph500's do. Raises UserError
-    for more than a quarter of all pairs: the skew makes the others too rare to draw.
+    `skew` is the weight of the first quadrant of the adjacency matrix, from 0.25 (even) upward; the others share the remainder as
+    Graph500's do. Raises UserError for more than a quarter of all pairs: the skew makes the others too rare to draw.
     """
     require_num_nodes(num_nodes)
     if not 0.25 <= skew < 1:

@@ -21,7 +21,8 @@ _KEYS = 11
 
 @dataclass(frozen=True, slots=True)
 class SessionStream:
-    """Generator of `events` events over `nodes` nodes; the same for the same seed, whatever `block` (events in memory at once).
+    """Generator of an event stream, a dataset of `events` events over `nodes` nodes, whose sampled neighbourhoods repeat as much as is set;
+    the same for the same seed, whatever `block` (events in memory at once).
 
     Nodes arrive: `founders` are there before the first event, the others come one by one, as many in each `wave` of so many events. A
     newcomer's first events come at once: until the next one arrives, the first event and a share `fresh` of all others have it at one end.
@@ -146,8 +147,8 @@ class SessionStream:
         return items if side else came - items
 
     def shortened(self, events: int) -> SessionStream:
-        """Return this generator for fewer events: as many arrivals an event, and the same sessions. Raises UserError for more events than
-        there are."""
+        """Return a generator of a shorter stream that behaves alike: as many arrivals of nodes an event, and the same sessions; fewer nodes
+        therefore. Raises UserError for more events than this one has, or none."""
         if not 1 <= events <= self.events:
             raise UserError(f"sessions: expected 1..{self.events} events, got {events}")
         nodes = self.founders + max(round((self.nodes - self.founders) * events / self.events), 1)
@@ -156,12 +157,12 @@ class SessionStream:
         )
 
     def node_blocks(self) -> Iterator[Float32]:
-        """Yield features of the nodes, float32 [at most block, node_features] each; none where the width is 0."""
+        """Generate the features of the nodes block by block, float32 [at most `block`, node_features] each; none where that width is 0."""
         rng = np.random.default_rng([self.seed, 5, 2])
         for begin in range(0, self.nodes if self.node_features else 0, self.block):
             yield rng.standard_normal((min(self.block, self.nodes - begin), self.node_features), np.float32)
 
     def stream(self) -> EventStream:
-        """Generate the whole stream in memory."""
+        """Generate the whole event stream in memory."""
         rows = list(self.node_blocks())
         return EventStream.from_blocks(list(self), np.concatenate(rows) if rows else None)

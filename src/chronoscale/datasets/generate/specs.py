@@ -20,7 +20,8 @@ class _Spec(BaseModel):
 
 
 class GrowthSpec(_Spec):
-    """Parameters of a growing R-MAT graph (`GrowthGraph.rmat`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of snapshots that follow a trend over an R-MAT graph
+    (`GrowthGraph.rmat`)."""
 
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
@@ -31,7 +32,7 @@ class GrowthSpec(_Spec):
 
 
 class DyGraphSpec(_Spec):
-    """Parameters of an evolving graph (`EvolvingGraph`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of snapshots of an evolving graph (`EvolvingGraph`)."""
 
     kind: Literal["dygraph"]
     churn: float = Field(0.02, ge=0, lt=1)
@@ -40,7 +41,8 @@ class DyGraphSpec(_Spec):
 
 
 class CommunitiesSpec(_Spec):
-    """Parameters of a graph of communities (`CommunityGraph`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of snapshots of a graph with communities
+    (`CommunityGraph`)."""
 
     kind: Literal["communities"]
     classes: PositiveInt
@@ -52,7 +54,7 @@ class CommunitiesSpec(_Spec):
 
 
 class TrafficSpec(BaseModel):
-    """Parameters of a generated traffic signal (`TrafficSignal`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of a traffic signal (`TrafficSignal`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -65,7 +67,7 @@ class TrafficSpec(BaseModel):
 
 
 class EventsSpec(BaseModel):
-    """Parameters of a random event stream (`RandomStream`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of a random event stream (`RandomStream`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -85,7 +87,8 @@ class EventsSpec(BaseModel):
 
 
 class SessionsSpec(BaseModel):
-    """Parameters of an event stream of sessions (`SessionStream`)."""
+    """Spec of a generated dataset, in the catalogue or a YAML file: parameters of an event stream of nodes that come back
+    (`SessionStream`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

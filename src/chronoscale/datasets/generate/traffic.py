@@ -25,8 +25,8 @@ _RUSH = ((8.0, 1.2), (17.5, 1.8))  # hour and width of the dips, morning and eve
 
 @dataclass(frozen=True, slots=True)
 class TrafficSignal:
-    """Generator of speeds (miles an hour) of `sensors` over `steps`, from a Monday's midnight on; the same for the same seed, a prefix of a
-    longer one.
+    """Generator of a signal, a dataset of speeds (miles an hour) at `sensors` sensors over `steps` steps, from a Monday's midnight on; the
+    same for the same seed, a prefix of a longer one.
 
     Sensors lie on a random square. Each has a free-flow speed, dips on weekday mornings and evenings, and AR(1) noise whose shocks it
     shares with its nearest sensors. A share `missing` of the speeds is lost (NaN), in stretches of two dozen steps on average. A second
@@ -56,7 +56,7 @@ class TrafficSignal:
 
     @property
     def calendar(self) -> int:
-        """Channels that tell the time."""
+        """Number of the signal's last channels that tell the time: 1 with two channels, else 0."""
         return self.channels - 1
 
     def _nearest(self) -> tuple[Float32, Int64]:
@@ -69,8 +69,8 @@ class TrafficSignal:
         return distance.astype(np.float32), near.astype(np.int64)
 
     def graph(self) -> tuple[Int32, Float32]:
-        """Return (edge_index int32 [2, E], weights float32 [E]): nearest sensors -> sensor with exp(-(distance / width)^2), as DCRNN's
-        kernel.
+        """Generate the graph of the sensors: edge_index int32 [2, E], from a sensor's nearest ones to it, and weights float32 [E],
+        exp(-(distance / width)^2), as DCRNN's kernel.
 
         Directed: one may be near to another without the reverse. A sensor's edge to itself weighs 1. The width is the mean distance of the
         farthest neighbours that get an edge.

@@ -15,7 +15,7 @@ Times = NDArray[np.datetime64]
 
 
 def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
-    """Return the signal and one more channel: the share of the day that has passed, in [0, 1), as DCRNN adds it; the same for all nodes.
+    """Return a signal with one more channel: the share of the day that has passed, in [0, 1), as DCRNN adds it; the same for all nodes.
 
     Steps are even, and the first is step `first_step` of its day. The readings are copied. The new channel is never missing. DCRNN's files
     mark a silent sensor by 0, as this channel does midnight: call `Signal.mark_missing` first. Raises UserError for less than one step a
@@ -25,16 +25,18 @@ def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) ->
 
 
 def with_day_of_week(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
-    """Return the signal and one more channel: the day of the week / 7, in [0, 1), Monday 0; else as `with_time_of_day`.
+    """Return a signal with one more channel: the day of the week / 7, in [0, 1), Monday 0; the same for all nodes, and never missing. The
+    readings are copied.
 
-    `first_step` counts from a Monday's midnight. DCRNN's code writes seven channels of 0 and 1 instead.
+    Steps are even, and the first is step `first_step` from a Monday's midnight on. DCRNN's code writes seven channels of 0 and 1 instead.
+    Raises UserError for less than one step a day.
     """
     return _with_channel(signal, _step_numbers(signal, steps_per_day, first_step) // steps_per_day % 7 / 7)
 
 
 def with_time_of_day_at(signal: Signal, times: Times) -> Signal:
-    """Return the signal and one more channel: the share of the day that has passed at `times`, datetime64 [T] in local time; steps may be
-    uneven.
+    """Return a signal with one more channel: the share of the day that has passed, in [0, 1), at the steps' `times`, datetime64 [T] in
+    local time; steps may be uneven.
 
     Raises UserError where `times` are not one a step, in order.
     """
@@ -42,14 +44,15 @@ def with_time_of_day_at(signal: Signal, times: Times) -> Signal:
 
 
 def with_day_of_week_at(signal: Signal, times: Times) -> Signal:
-    """Return the signal and one more channel: the day of the week / 7 at `times`, datetime64 [T] in local time, Monday 0. Raises UserError
-    as `with_time_of_day_at` does."""
+    """Return a signal with one more channel: the day of the week / 7, Monday 0, at the steps' `times`, datetime64 [T] in local time. Raises
+    UserError where `times` are not one a step, in order."""
     days = _midnight(require_times(signal, times)).astype(np.int64)
     return _with_channel(signal, (days + 3) % 7 / 7)  # day 0, 1970-01-01, was a Thursday
 
 
 def require_times(signal: Signal, times: Times) -> Times:
-    """Check that there is one time a step, and that none is absent or falls."""
+    """Check that a signal's times, datetime64 [T], are one a step, with none absent and none before the one that precedes it; return them.
+    Raises UserError."""
     if times.shape != (len(signal),):
         raise UserError(f"times: expected {len(signal)}, one a step, got {times.shape}")
     if np.isnat(times).any():

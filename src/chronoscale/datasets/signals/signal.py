@@ -15,12 +15,12 @@ SCAN_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
-    """Signal: T readings of C channels at N nodes of a static graph.
+    """Signal, a dataset of the family signals: readings of C channels at N nodes of a static graph, in T steps.
 
-    values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None;
-    missing bool [T, N, C] or None, True where there is no reading (the value there means nothing and may be NaN);
-    node_ids int64 [N] or None (ids in the source). Channels are values, of which the first is what models predict, and after them
-    `calendar` channels that tell the time (`datasets.signals.calendar` adds them).
+    values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None; missing bool [T,
+    N, C] or None, True where there is no reading (the value there means nothing and may be NaN); node_ids int64 [N] or None (ids in the
+    source). Channels are values, of which the first is what models predict, and after them `calendar` channels that tell the time
+    (`datasets.signals.calendar` adds them).
 
     Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again. account: how it was read.
 
@@ -60,12 +60,12 @@ class Signal:
         name: str = "",
         account: Account | None = None,
     ) -> Signal:
-        """Return a signal of values [T, N, C] where NaN is a missing reading. Raises UserError as the constructor does."""
+        """Build a signal from values [T, N, C] in which NaN is a missing reading. Raises UserError as the constructor does."""
         absent = np.isnan(values)
         return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name, account=account or {})
 
     def verify(self) -> None:
-        """Read all values, in blocks of SCAN_BYTES. Raises UserError for the first that is not finite and not missing."""
+        """Check all values, read in blocks of SCAN_BYTES. Raises UserError for the first that is neither finite nor marked as missing."""
         row = self.values[:1].nbytes
         size = max(SCAN_BYTES // max(row, 1), 1)
         for begin in range(0, len(self), size):
@@ -77,15 +77,15 @@ class Signal:
                 raise UserError(f"Signal.values[{begin + t}, {node}, {channel}]: not finite and not marked as missing")
 
     def release(self) -> None:
-        """Release the memory of readings that are mapped (`arrays.release`)."""
+        """Give the memory of the readings' pages back to the system, where they are mapped from a file (`arrays.release`)."""
         release(self.values)
         release(self.missing)
 
     def mark_missing(self, null: float) -> Signal:
-        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, writes 0 where a sensor
-        was silent.
+        """Return the signal with the readings of channel 0 that equal `null` marked as missing: METR-LA, for one, has 0 where a sensor was
+        silent.
 
-        Other channels keep theirs: a time of day may well be 0.
+        Other channels stay as they are: a time of day may well be 0.
         """
         absent = np.zeros(self.values.shape, np.bool_)
         absent[:, :, 0] = self.values[:, :, 0] == null
@@ -104,7 +104,7 @@ class Signal:
 
     @property
     def absent(self) -> Int64:
-        """Number of entries of `values` that are missing, by node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
+        """Number of missing readings of each node and channel, int64 [N, C]; counted in blocks of SCAN_BYTES."""
         count = np.zeros(self.values.shape[1:], np.int64)
         if self.missing is not None:
             size = max(SCAN_BYTES // max(count.size, 1), 1)
@@ -115,10 +115,11 @@ class Signal:
 
     @property
     def missing_count(self) -> int:
-        """Entries of `values` that are no reading."""
+        """Number of missing readings in the whole signal."""
         return int(self.absent.sum())
 
     @property
     def dead_sensors(self) -> Int64:
-        """Nodes where a channel has not a single reading, int64, ascending; a channel of the calendar brings no sensor to life."""
+        """Nodes where some channel has not a single reading, int64, ascending. Channels of the calendar are never missing, so that they do
+        not make up for one without readings."""
         return np.flatnonzero((self.absent == max(len(self), 1)).any(1)).astype(np.int64)

@@ -10,9 +10,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class SignalStatistics:
-    """Counts of a signal: `steps` readings of `channels` values at `sensors` nodes of a static graph of `edges` edges.
+    """Counts of a signal, all that planners need to know of the dataset: `steps` readings of `channels` values at `sensors` nodes of a
+    static graph of `edges` edges.
 
-    itemsize: bytes a value. `missing`: readings that are not there. `calendar`: how many of the last channels tell the time.
+    itemsize: bytes a value. `missing`: readings that are not there. `calendar`: how many of the last channels tell the time. Raises
+    UserError for counts that no signal has.
     """
 
     family: ClassVar[str] = "signals"

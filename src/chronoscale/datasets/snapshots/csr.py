@@ -15,27 +15,27 @@ Count = TypeVar("Count", int, Int64)
 
 
 def check_variant(variant: str) -> None:
-    """Raise UserError unless `variant` is one of the known ones."""
+    """Check that `variant` says how weights of an adjacency matrix are defined: "exact" or "as-published" (see `WeightedCSR`). Raises
+    UserError for another."""
     if variant not in get_args(Variant):
         raise unknown("variant", variant, get_args(Variant))
 
 
 def inverse_root(degree: Numbers) -> Float64:
-    """Return 1 / sqrt(degree + 1), the GCN factor of a node with its self-loop: float64 [N]."""
+    """Return 1 / sqrt(degree + 1) of each node, the factor of GCN's normalisation with a self-loop added: float64 [N]."""
     factor: Float64 = 1.0 / np.sqrt(degree.astype(np.float64) + 1.0)
     return factor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedCSR:
-    """Adjacency A + I with GCN weights; rows are destinations, the self-loop comes first in its row.
+    """Adjacency matrix A + I of one snapshot with GCN weights; rows are destinations, the self-loop comes first in its row.
 
     aggregate(v) = scale[v] * S(v), S(v) = sum over the row's entries of values * x[indices].
 
-    exact: values = c[src], scale = r, with c = 1/sqrt(out_degree + 1) and r = 1/sqrt(in_degree + 1) (Kipf's symmetric
-    normalisation on directed edges, left factored so that S changes by exact increments).
-    as-published (REAL eq. 4): values = c[src] * r[dst], scale = 1.
-    A self-edge in the data is an edge like any other, beside the added self-loop. Edge multiplicities do not weigh.
+    exact: values = c[src], scale = r, with c = 1/sqrt(out_degree + 1) and r = 1/sqrt(in_degree + 1) (Kipf's symmetric normalisation on
+    directed edges, left factored so that S changes by exact increments). as-published (REAL eq. 4): values = c[src] * r[dst], scale = 1. A
+    self-edge in the data is an edge like any other, beside the added self-loop. Edge multiplicities do not weigh.
 
     indptr int64 [N+1], indices int32 [nnz], values float32 [nnz], scale float32 [N]; nnz = E + N.
     """
@@ -51,7 +51,8 @@ class WeightedCSR:
 
     @classmethod
     def of_edges(cls, num_nodes: int, src: Int32, dst: Int32, variant: Variant = "exact") -> WeightedCSR:
-        """Build from edges sorted by (dst, src), in linear time. Raises UserError for an unknown variant."""
+        """Build a snapshot's weighted adjacency matrix from its edges, int32 [E], sorted by (dst, src), in linear time. Raises UserError
+        for an unknown variant."""
         check_variant(variant)
         in_degree = np.bincount(dst, minlength=num_nodes)
         c = inverse_root(np.bincount(src, minlength=num_nodes))
@@ -71,24 +72,25 @@ class WeightedCSR:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays: what a transfer to the device moves."""
+        """Bytes of all arrays: what copying the matrix to the device moves."""
         return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
     def nbytes_of(nodes: int, edges: Count) -> Count:
-        """Return `nbytes` from counts: nodes of the id space, edges of the snapshot (self-loops not counted)."""
+        """Compute `nbytes` from counts alone, for planners: `nodes` of the dataset, `edges` of the snapshot (without the added
+        self-loops)."""
         return 8 * (nodes + 1) + 8 * (edges + nodes) + 4 * nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaCSR:
-    """Increment of the sums S of `WeightedCSR` from one snapshot to the next: S[rows] += values * x[indices]; then scale holds for all
-    rows.
+    """Increment from one snapshot to the next: what a device adds to the sums S of `WeightedCSR` instead of computing them anew. S[rows] +=
+    values * x[indices]; then `scale` holds for all rows.
 
     Where fresh is 1 the row's sum starts from zero: its entries are the whole row of the later snapshot.
 
-    rows int32 [R] (touched destinations, ascending), fresh uint8 [R], indptr int64 [R+1], indices int32 [nnz], values float32 [nnz],
-    scale float32 [N] (of the later snapshot). Built by `chronoscale.datasets.snapshots.difference.delta_csr`.
+    rows int32 [R] (touched destinations, ascending), fresh uint8 [R], indptr int64 [R+1], indices int32 [nnz], values float32 [nnz], scale
+    float32 [N] (of the later snapshot). Built by `chronoscale.datasets.snapshots.difference.delta_csr`.
     """
 
     rows: Int32
@@ -110,12 +112,13 @@ class DeltaCSR:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays: what a transfer to the device moves."""
+        """Bytes of all arrays: what copying the increment to the device moves."""
         return self.rows.nbytes + self.fresh.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count, nodes: int) -> Count:
-        """Return `nbytes` from counts: touched rows, entries of the delta (nnz), nodes of the id space."""
+        """Compute `nbytes` from counts alone, for planners: touched `rows`, `edges` that the increment has entries for (nnz), `nodes` of
+        the dataset."""
         return 5 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes
 
 

@@ -15,11 +15,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DifferenceMap:
-    """Difference map (dmap) from a snapshot to the next (REAL §4.1): +1 for added edges, -1 for removed ones.
+    """Difference map (dmap) from a snapshot to the next: the edges that were added and removed (REAL §4.1).
 
-    added_src, added_dst int32 [A] and removed_src, removed_dst int32 [D], each sorted by (dst, src).
-    nodes int32 [K]: distinct endpoints of changed edges, ascending, with their degrees on both sides, int32 [K] each.
-    A map is about topology: edge multiplicities are not in it.
+    added_src, added_dst int32 [A] and removed_src, removed_dst int32 [D], each sorted by (dst, src). nodes int32 [K]: distinct endpoints of
+    changed edges, ascending, with their degrees on both sides, int32 [K] each. A map is about topology: edge multiplicities are not in it.
+    Raises UserError for arrays that do not fit.
     """
 
     num_nodes: int
@@ -46,7 +46,7 @@ class DifferenceMap:
 
     @classmethod
     def between(cls, before: Snapshot, after: Snapshot) -> DifferenceMap:
-        """Compare two snapshots of one id space, in linear time. Raises UserError if their id spaces differ."""
+        """Compare two snapshots of the same nodes, in linear time. Raises UserError if their numbers of nodes differ."""
         if before.num_nodes != after.num_nodes:
             raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
         added, removed = edge_keys.difference(before.keys(), after.keys())
@@ -63,19 +63,20 @@ class DifferenceMap:
 
     @property
     def num_changed_nodes(self) -> int:
-        """Distinct endpoints of changed edges."""
+        """Number of distinct endpoints of changed edges."""
         return self.nodes.size
 
     def added_keys(self) -> Int64:
-        """Return keys of the added edges, ascending."""
+        """Return the added edges as keys (`edge_keys`: one int64 an edge), ascending."""
         return edge_keys.pack(self.added_src, self.added_dst)
 
     def removed_keys(self) -> Int64:
-        """Return keys of the removed edges, ascending."""
+        """Return the removed edges as keys (`edge_keys`: one int64 an edge), ascending."""
         return edge_keys.pack(self.removed_src, self.removed_dst)
 
     def apply(self, before: Snapshot) -> Snapshot:
-        """Return the later snapshot's edges from the earlier one. Raises UserError if the map does not belong to `before`."""
+        """Apply the map to the earlier snapshot: return the later one, without weights. Raises UserError if the map does not belong to
+        `before`."""
         keys = before.keys()
         removed = self.removed_keys()
         added = self.added_keys()
@@ -88,10 +89,11 @@ class DifferenceMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeMap:
-    """Change of topology as the device reads it (REAL §4.1, §4.3): +1 for added edges, -1 for removed ones, by destination.
+    """Edges that changed between two snapshots, by destination, as a device reads them to update its copy of the topology (REAL §4.1,
+    §4.3): +1 for added edges, -1 for removed ones.
 
-    rows int32 [R] (distinct destinations of changed edges, ascending), indptr int64 [R+1], indices int32 [changed] (sources, ascending
-    in a row), sign int8 [changed]. Built by `edge_map`.
+    rows int32 [R] (distinct destinations of changed edges, ascending), indptr int64 [R+1], indices int32 [changed] (sources, ascending in a
+    row), sign int8 [changed]. Built by `edge_map`.
     """
 
     num_nodes: int
@@ -115,17 +117,18 @@ class EdgeMap:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays: what a transfer to the device moves."""
+        """Bytes of all arrays: what copying the map to the device moves."""
         return self.rows.nbytes + self.indptr.nbytes + self.indices.nbytes + self.sign.nbytes
 
     @staticmethod
     def nbytes_of(rows: Count, edges: Count) -> Count:
-        """Return `nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        """Compute `nbytes` from counts alone, for planners: `rows`, distinct destinations of changed edges; `edges`, changed edges."""
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
 
 def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
-    """Compute the edges that changed from `before` to `after`, in linear time. Raises UserError if their id spaces differ."""
+    """Find the edges that changed from one snapshot to another of the same nodes, in linear time. Raises UserError if their numbers of
+    nodes differ."""
     if before.num_nodes != after.num_nodes:
         raise UserError(f"snapshots of {before.num_nodes} and {after.num_nodes} nodes have no difference map")
     added, removed = edge_keys.difference(before.keys(), after.keys())
@@ -138,13 +141,14 @@ def edge_map(before: Snapshot, after: Snapshot) -> EdgeMap:
 
 
 def delta_csr(before: Snapshot, after: Snapshot, variant: Variant = "exact") -> DeltaCSR:
-    """Return the increment of S (see `WeightedCSR`) from `before` to `after`.
+    """Compute the increment of aggregation from snapshot `before` to `after`: what to add to the sums S (see `WeightedCSR`) instead of
+    computing them anew.
 
-    exact: added edges (+c_t), removed edges (-c_{t-1}), and, for every node whose out-degree changed, its kept out-edges
-    and its self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly. A row that this would give at least as many entries as
-    it has in `after` is fresh: it holds those (c_t). An increment thus never costs more than the full rows.
-    as-published (REAL eq. 3-4): changed edges only, +c_t[u] r_t[v] and -c_{t-1}[u] r_{t-1}[v]; kept edges keep their old weights.
-    Raises UserError for an unknown variant or differing id spaces.
+    exact: added edges (+c_t), removed edges (-c_{t-1}), and, for every node whose out-degree changed, its remaining out-edges and its
+    self-loop (c_t - c_{t-1}): S_t = S_{t-1} + delta @ X holds exactly. A row that this would give at least as many entries as it has in
+    `after` is fresh: it holds those (c_t). An increment thus never costs more than the full rows. as-published (REAL eq. 3-4): changed
+    edges only, +c_t[u] r_t[v] and -c_{t-1}[u] r_{t-1}[v]; remaining edges keep their old weights. Raises UserError for an unknown variant
+    or snapshots of different numbers of nodes.
     """
     check_variant(variant)
     change = DifferenceMap.between(before, after)

@@ -12,22 +12,24 @@ from chronoscale.datasets.arrays import Bool, Float32, Int32, Int64, Numbers
 
 
 def pack(src: Numbers, dst: Numbers) -> Int64:
-    """Return keys of edges src -> dst: int64 [E]."""
+    """Pack edges src -> dst of a snapshot (or pairs of nodes) into keys, one int64 each, dst in the high half: int64 [E]. Keys sort by
+    (dst, src)."""
     return (dst.astype(np.int64) << 32) | src.astype(np.int64)
 
 
 def unpack(keys: Int64) -> tuple[Int32, Int32]:
-    """Return (src, dst) of keys, int32 [E] each."""
+    """Unpack keys of edges, int64 [E], into (src, dst), int32 [E] each."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32)
 
 
 def ascend(keys: Int64) -> bool:
-    """Return true if sorted and without duplicates."""
+    """Return whether keys of edges, int64 [E], are sorted and without duplicates."""
     return bool((keys[1:] > keys[:-1]).all())
 
 
 def contains(keys: Int64, queries: Int64) -> Bool:
-    """Return a mask of the `queries` that are among the ascending `keys`: bool, one a query. For few queries: a binary search each."""
+    """Return which of the edges `queries` are among `keys`: a mask, bool [queries]. Both are keys of edges, `keys` ascending. By a binary
+    search an edge: for few queries."""
     if keys.size == 0:
         return np.zeros(queries.size, dtype=np.bool_)
     places = np.searchsorted(keys, queries)
@@ -37,7 +39,8 @@ def contains(keys: Int64, queries: Int64) -> Bool:
 
 
 def difference(before: Int64, after: Int64) -> tuple[Int64, Int64]:
-    """Return (added, removed): keys only in `after` and keys only in `before`; all four ascend."""
+    """Compare the edges of two snapshots: return (added, removed), those only in `after` and those only in `before`. All are keys of edges,
+    int64, ascending; linear time."""
     merged = np.concatenate([before, after])
     merged.sort(kind="stable")
     edge_of_run = np.ones(merged.size + 1, dtype=np.bool_)
@@ -48,14 +51,14 @@ def difference(before: Int64, after: Int64) -> tuple[Int64, Int64]:
 
 
 def merge(first: Int64, second: Int64) -> Int64:
-    """Return union of two ascending, disjoint key arrays, ascending."""
+    """Merge two ascending arrays of keys of edges that have none in common, in linear time: int64, ascending."""
     merged = np.concatenate([first, second])
     merged.sort(kind="stable")
     return merged
 
 
 def unique(keys: Int64, weight: Float32 | None) -> tuple[Int64, Float32 | None]:
-    """Sort keys and merge duplicates, summing their weights."""
+    """Sort keys of edges, int64 [E], and merge duplicates, whose weights, float32 [E] or None, are added: (keys, weights)."""
     if ascend(keys):
         return keys, weight
     if weight is None:
@@ -68,7 +71,7 @@ def unique(keys: Int64, weight: Float32 | None) -> tuple[Int64, Float32 | None]:
 
 
 def first_of_run(sorted_keys: Int32 | Int64) -> Bool:
-    """Return true where a value differs from the one before it: bool [E]."""
+    """Mark the first of each run of equal values in a sorted array (keys or ids): bool [E]."""
     first = np.ones(sorted_keys.size, dtype=np.bool_)
     np.not_equal(sorted_keys[1:], sorted_keys[:-1], out=first[1:])
     return first

@@ -20,10 +20,10 @@ _BLOCK = 1 << 22  # edges checked at a time: a memory-mapped sequence is read on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """Snapshot, one graph of a sequence: edges src -> dst over the ids 0..num_nodes-1, sorted by (dst, src), no duplicates.
+    """Snapshot, one graph of a dynamic graph's sequence: edges src -> dst over the ids 0..num_nodes-1, sorted by (dst, src), no duplicates.
 
-    src, dst int32 [E]; weight float32 [E] or None (an edge's multiplicity in the period; GCN weights do not use it).
-    Raises UserError if ids are out of range, edges unsorted or repeated, or weights not finite.
+    src, dst int32 [E]; weight float32 [E] or None (an edge's multiplicity in the period; GCN weights do not use it). Raises UserError if
+    ids are out of range, edges unsorted or repeated, or weights not finite.
     """
 
     num_nodes: int
@@ -38,7 +38,7 @@ class Snapshot:
 
     @classmethod
     def from_edges(cls, num_nodes: int, src: Numbers, dst: Numbers, weight: Numbers | None = None) -> Snapshot:
-        """Build a snapshot: sort edges and merge duplicates, summing their weights.
+        """Build a snapshot from edges [E] in any order, repeated or not: sort them and merge duplicates, summing their weights.
 
         Raises UserError for ids outside 0..num_nodes-1 and columns of different lengths.
         """
@@ -50,7 +50,7 @@ class Snapshot:
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: Int64) -> Snapshot:
-        """Build a snapshot from ascending edge keys (see `edge_keys`)."""
+        """Build a snapshot without weights from ascending keys of edges, int64 [E] (see `edge_keys`)."""
         return cls(num_nodes, *edge_keys.unpack(keys))
 
     @property
@@ -59,29 +59,29 @@ class Snapshot:
 
     @property
     def num_active(self) -> int:
-        """Nodes with at least one incident edge."""
+        """Number of nodes with at least one edge in this snapshot."""
         active = np.zeros(self.num_nodes, dtype=np.bool_)
         active[self.src] = active[self.dst] = True
         return int(np.count_nonzero(active))
 
     def keys(self) -> Int64:
-        """Return edge keys, ascending: int64 [E]."""
+        """Return the edges as keys (`edge_keys`: one int64 an edge), ascending: int64 [E]."""
         return edge_keys.pack(self.src, self.dst)
 
     def in_degree(self) -> Int32:
-        """Return edges that end at each node: int32 [N]."""
+        """Return the number of edges that end at each node: int32 [N]."""
         return np.bincount(self.dst, minlength=self.num_nodes).astype(np.int32)
 
     def out_degree(self) -> Int32:
-        """Return edges that start at each node: int32 [N]."""
+        """Return the number of edges that start at each node: int32 [N]."""
         return np.bincount(self.src, minlength=self.num_nodes).astype(np.int32)
 
     def csr(self, variant: Variant = "exact") -> WeightedCSR:
-        """Return a + I with GCN weights (see `WeightedCSR`)."""
+        """Build the adjacency matrix A + I of this snapshot with GCN weights (see `WeightedCSR`)."""
         return WeightedCSR.of_edges(self.num_nodes, self.src, self.dst, variant)
 
     def without_self_edges(self) -> Snapshot:
-        """Return the graph without its edges from a node to itself: A + I adds one of each anyway."""
+        """Return the snapshot without edges from a node to itself: A + I adds one of each anyway."""
         proper = self.src != self.dst
         return (
             self
@@ -92,12 +92,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotSequence:
-    """Sequence of T snapshots over one id space; snapshot t is the edges ptr[t]:ptr[t+1].
+    """Sequence of T snapshots over the same nodes, a dataset of the family snapshots (a discrete-time dynamic graph); snapshot t is the
+    edges ptr[t]:ptr[t+1].
 
-    ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts,
-    in the source's own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source); classes int32 [N]
-    or None (of nodes, from 0; -1: unlabelled). account: how it was read. Arrays may be memory-mapped: an item is a view. Raises
-    UserError where a snapshot would.
+    ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts, in the source's
+    own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source); classes int32 [N] or None (of nodes, from 0;
+    -1: unlabelled). account: how it was read. Arrays may be memory-mapped: an item is a view. Raises UserError where a snapshot would.
     """
 
     num_nodes: int
@@ -128,7 +128,8 @@ class SnapshotSequence:
     def from_snapshots(
         cls, snapshots: Iterable[Snapshot], name: str = "", labels: Int64 | None = None, node_ids: Int64 | None = None
     ) -> SnapshotSequence:
-        """Collect snapshots of one id space. Raises UserError if there is none, or they differ in nodes or in having weights."""
+        """Build a sequence from snapshots of the same nodes. Raises UserError if there is none, or they differ in nodes or in having
+        weights."""
         items = list(snapshots)
         if not items:
             raise UserError("a snapshot sequence needs at least one snapshot")
@@ -153,8 +154,8 @@ class SnapshotSequence:
         labels: Int64 | None = None,
         node_ids: Int64 | None = None,
     ) -> SnapshotSequence:
-        """Build a sequence from edges grouped by snapshot (ptr int64 [T+1]) but neither sorted nor unique inside one; weights of duplicates
-        add."""
+        """Build a sequence from edges [E] grouped by snapshot (snapshot t: ptr[t]:ptr[t+1], ptr int64 [T+1]) but neither sorted nor unique
+        inside one; weights of duplicates add."""
         _check_lengths(src, dst, weight)
         _check_ptr("SnapshotSequence", ptr, src.size)
         parts = [slice(a, b) for a, b in pairwise(ptr.tolist())]
@@ -175,16 +176,16 @@ class SnapshotSequence:
 
     @property
     def num_edges(self) -> int:
-        """Edges of all snapshots together."""
+        """Number of edges of all snapshots together."""
         return self.src.size
 
     @property
     def num_classes(self) -> int:
-        """Classes of nodes: one more than the highest; 0 where none is labelled."""
+        """Number of classes of the nodes: one more than the highest; 0 where none is labelled."""
         return 0 if self.classes is None else int(self.classes.max(initial=-1)) + 1
 
     def without_self_edges(self) -> SnapshotSequence:
-        """Return every snapshot less its edges from a node to itself (see `Snapshot.without_self_edges`)."""
+        """Return the sequence without edges from a node to itself (see `Snapshot.without_self_edges`)."""
         proper = self.src != self.dst
         if proper.all():
             return self
@@ -193,14 +194,15 @@ class SnapshotSequence:
         return replace(self, ptr=ptr, src=self.src[proper], dst=self.dst[proper], weight=weight)
 
     def head(self, count: int) -> SnapshotSequence:
-        """Return the first `count` snapshots (all, when there are fewer): a view."""
+        """Return the first `count` snapshots as a sequence (all, when there are fewer): a view."""
         ptr = self.ptr[: count + 1]
         labels = None if self.labels is None else self.labels[:count]
         weight = None if self.weight is None else self.weight[: ptr[-1]]
         return replace(self, ptr=ptr, src=self.src[: ptr[-1]], dst=self.dst[: ptr[-1]], weight=weight, labels=labels)
 
     def window(self, k: int) -> SnapshotSequence:
-        """Return sliding windows: snapshot t becomes the union of t-k+1..t (the first k-1 hold what there is); weights add.
+        """Return the sequence of the graphs that a sliding window of `k` snapshots sees: snapshot t becomes the union of t-k+1..t (the
+        first k-1 unite what there is); weights add.
 
         k at least len(self) gives the cumulative graph. Raises UserError unless k is positive.
         """
@@ -225,7 +227,8 @@ class SnapshotSequence:
 
 
 def require_classes(classes: Numbers, name: str) -> None:
-    """Check that nodes' classes are -1 (unlabelled) or lie in 0..MAX_CLASSES - 1. Raises UserError."""
+    """Check that the classes of a dataset's nodes are -1 (unlabelled) or lie in 0..MAX_CLASSES - 1. name: what the error calls the array.
+    Raises UserError."""
     if (wrong := np.flatnonzero((classes < -1) | (classes >= MAX_CLASSES))).size:
         raise UserError(f"{name}[{wrong[0]}]: expected -1 (unlabelled) or 0..{MAX_CLASSES - 1}, got {classes[wrong[0]]}")
 

@@ -19,12 +19,13 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotStatistics:
-    """Counts of T snapshots, int64 [T] each; what compares with the snapshot before is 0 at t = 0.
+    """Counts of T snapshots, int64 [T] each, all that planners need to know of the dataset; what compares with the snapshot before is 0 at
+    t = 0.
 
-    nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges.
-    changed_edges = added + removed. touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`,
-    that is, changed edges and everything that their degree changes re-weight, a row at most whole.
-    map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: size of the id space.
+    nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges. changed_edges = added + removed.
+    touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`, that is, changed edges and everything that their degree
+    changes re-weight, a row at most whole. map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: of the
+    dataset.
     """
 
     family: ClassVar[str] = "snapshots"
@@ -51,19 +52,20 @@ class SnapshotStatistics:
         return self.nodes.size
 
     def scaled(self, factor: int) -> SnapshotStatistics:
-        """Return every count times `factor`: a larger graph that evolves alike, for planning and simulation. Raises UserError below 1."""
+        """Return every count times `factor`: the counts of a larger graph that evolves alike, for planning and simulation. Raises UserError
+        below 1."""
         if factor < 1:
             raise UserError(f"scale: expected at least 1, got {factor}")
         return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)
 
     def save(self, path: str | Path) -> None:
-        """Write one .npz file, whole or not at all."""
+        """Write the counts to one .npz file, whole or not at all."""
         with atomic_file(Path(path)) as file:
             np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
 
     @classmethod
     def load(cls, path: str | Path) -> SnapshotStatistics:
-        """Load the statistics that `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
+        """Load the counts that `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
         arrays = read_archive(path)
         if arrays.keys() != {*COLUMNS, "num_nodes"}:
             raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}")
@@ -74,7 +76,8 @@ COLUMNS = tuple(f.name for f in fields(SnapshotStatistics) if f.name != "num_nod
 
 
 def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
-    """Count in one pass; a step costs O(N + E), and no CSR is built. Raises UserError if there is no snapshot or ids differ."""
+    """Count nodes, edges and changes of every snapshot of a dataset, for planners, in one pass with two snapshots in memory; a step costs
+    O(N + E), and no CSR is built. Raises UserError if there is no snapshot or their numbers of nodes differ."""
     counts: list[tuple[int, ...]] = []
     before: _Graph | None = None
     for snapshot in snapshots:

@@ -16,8 +16,8 @@ FIXED_EPOCH = 2**32  # in place of an epoch's number, where what is evaluated dr
 
 @lru_cache(maxsize=1 << 12, typed=True)  # asked anew by every batch
 def derive_key(seed: int, *purpose: int) -> int:
-    """Derive a key of 64 bits from a seed and numbers that say what for, such as an epoch. Raises UserError for one below 0 or above 2^128
-    - 1."""
+    """Derive a key of 64 bits for random draws from a seed and numbers that say what it is for, such as an epoch's. Raises UserError for a
+    number below 0 or above 2^128 - 1."""
     for number in (seed, *purpose):
         if not 0 <= number < 2**128:
             raise UserError(f"a seed or an epoch is 0 or more and below 2^128, got {number}")
@@ -25,18 +25,20 @@ def derive_key(seed: int, *purpose: int) -> int:
 
 
 def draw_fraction(key: int, event: Int64, slot: int) -> Float64:
-    """Draw a number in [0, 1) for each event: float64 [B]."""
+    """Draw a random number in [0, 1) for each event of a stream, float64 [B], by its number `event`, int64 [B], `key` and `slot` (which of
+    an event's draws it is): the same in whatever batch or rank the event falls."""
     return uniform(event * SLOTS + slot + 1, key)
 
 
 def draw_below(key: int, event: Int64, slot: int, bound: Int64 | int) -> Int64:
-    """Draw a number in 0 .. bound - 1 for each event (0 where the bound is less than 1): int64 [B], each number as likely as another up to
-    2^-22."""
+    """Draw a random integer in 0 .. bound - 1 (0 where the bound is less than 1) for each event of a stream, int64 [B], by its number
+    `event`, int64 [B], `key` and `slot` (which of an event's draws it is). Each integer is as likely as another up to 2^-22."""
     return (draw_fraction(key, event, slot) * np.maximum(bound, 0)).astype(np.int64)
 
 
 def draw_distinct(key: int, event: Int64, bound: Int64, count: Int64, width: int) -> Int64:
-    """Draw `count` different numbers of 0 .. bound - 1 an event, every order of them as likely as another: int64 [B, width], -1 after them.
+    """Draw `count` different integers of 0 .. bound - 1 for each event of a stream, every order of them as likely as another: int64 [B,
+    width], -1 after them. event int64 [B]: the events' numbers, by which, and by `key`, they are drawn.
 
     Floyd's algorithm (Bentley, Floyd 1987, "A sample of brilliance"), all events at once, and a shuffle: without it the first slot would
     never hold the last numbers. count is at most bound and width; uses 2 x width slots.

@@ -11,10 +11,11 @@ from chronoscale.errors import UserError
 
 
 class EdgeBank:
-    """Memory of the pairs (src, dst) of a stream with the events that they had; nothing is learned (Poursafaei et al. 2022, §5).
+    """EdgeBank, a predictor of links without training: it memorises the pairs (src, dst) of an event stream with the events that they had
+    (Poursafaei et al. 2022, §5).
 
-    Memory: 16 bytes an event at most, beside the stream's times; some 57 while it is built, which sorts the pairs
-    once. Raises UserError for a stream without events.
+    Memory: 16 bytes an event at most, beside the stream's times; some 57 while it is built, which sorts the pairs once. Raises UserError
+    for a stream without events.
     """
 
     def __init__(self, events: EventStream) -> None:
@@ -27,10 +28,10 @@ class EdgeBank:
         self._met.sort()
 
     def scores(self, src: Int32, dst: Int32, known: Int64, window: float | None = None) -> Float32:
-        """Score pairs: 1 for one that is among the first `known` events of the stream, else 0; float32, the shape of dst.
+        """Predict links: score 1 for a pair that is among the first `known` events of the stream, else 0; float32, the shape of dst.
 
-        src int32 [E], known int64 [E], dst int32 [E] or [E, k]; a dst of -1, a negative that there is not, scores -inf. With a `window`,
-        in the stream's unit of time, a pair counts if its newest event lies no more than that before the newest known one, as in TGB's
+        src int32 [E], known int64 [E], dst int32 [E] or [E, k]; a dst of -1, where a negative is absent, scores -inf. With a `window`, in
+        the stream's unit of time, a pair scores 1 only if its newest event lies no more than that before the newest known one, as in TGB's
         EdgeBank. Raises UserError for arrays that do not fit, `known` outside 0..M, or a window below 0.
         """
         require(src, "src", "int32", (None,))
@@ -63,8 +64,9 @@ class EdgeBank:
 
 
 def batch_starts(part: range, size: int) -> Int64:
-    """Count the events before the batch of each event of `part`, cut into batches of `size`: int64 [len(part)]. With `size` 1, all earlier
-    events are known, those of the same time too. Raises UserError for a size below 1."""
+    """Return, for each event of `part` (those that are predicted), how many events came before its batch, with `part` cut into batches of
+    `size`: int64 [len(part)], what EdgeBank knows of. With `size` 1, all earlier events are known, those of the same time too. Raises
+    UserError for a size below 1."""
     if size < 1:
         raise UserError(f"events a batch: expected 1 or more, got {size}")
     return part.start + np.arange(len(part)) // size * size

@@ -8,10 +8,10 @@ EventNumbers = range | Int64  # ascending
 
 
 def row_index(events: EventNumbers) -> slice | Int64:
-    """Return the index of these events' rows in a column [M]."""
+    """Return what to index a stream's column [M] with, for the rows of these events: a slice for a range, else the numbers themselves."""
     return slice(events.start, events.stop) if isinstance(events, range) else events
 
 
 def relative_to(events: EventNumbers, first: int) -> EventNumbers:
-    """Return the events' numbers counted from event `first`."""
+    """Renumber events of a stream so that event `first` is 0: a range for a range, else int64 [B]."""
     return range(events.start - first, events.stop - first) if isinstance(events, range) else events - first

@@ -25,12 +25,13 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventStream:
-    """Stream of M events src -> dst at time t, in time order; repeated edges are separate events.
+    """Event stream, a dataset of the family streams (a continuous-time dynamic graph): M events src -> dst at time t, in time order;
+    repeated edges are separate events.
 
-    src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds);
-    features float32 [M, D] or None; labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in
-    the source). account: how it was read. node_features float32 [N, F] or None. Arrays may be memory-mapped: they are checked block by
-    block. Raises UserError for ids out of range, time that falls, or NaN.
+    src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds); features float32 [M, D] or None;
+    labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in the source). account: how it was read.
+    node_features float32 [N, F] or None. Arrays may be memory-mapped: they are checked block by block. Raises UserError for ids out of
+    range, time that falls, or NaN.
     """
 
     num_nodes: int
@@ -67,7 +68,7 @@ class EventStream:
         return self.src.size
 
     def span(self, start: int, stop: int) -> EventStream:
-        """Return events start..stop-1 over the same nodes, as views."""
+        """Return the stream of events start..stop-1, over the same nodes, as views."""
         part = slice(start, stop)
         features = None if self.features is None else self.features[part]
         labels = None if self.labels is None else self.labels[part]
@@ -75,8 +76,8 @@ class EventStream:
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[EventStream], node_features: Float32 | None = None) -> EventStream:
-        """Return blocks of events over the same nodes, one after another, as one stream with the first one's name. They have features or
-        labels all or none."""
+        """Join blocks of events over the same nodes, consecutive in time, into one stream with the first one's name and node_ids. Blocks
+        have features or labels all or none. node_features: float32 [N, F] of the whole."""
         first = blocks[0]
         src, dst, t = (np.concatenate([getattr(block, column) for block in blocks]) for column in ("src", "dst", "t"))
         features = None if first.features is None else np.concatenate([block.features for block in blocks if block.features is not None])

@@ -8,10 +8,11 @@ from chronoscale.datasets.arrays import Int64
 
 
 class Gaps:
-    """Numbers that S sets leave out; sets are of numbers from 0 on. `segment`, `number` int64 [X] in ascending order, without duplicates:
-    the members of the sets.
+    """Complements of S sets of numbers: the numbers from 0 on that a set leaves out, found without listing them. For evaluation's
+    negatives, of which an event's own destinations are left out.
 
-    ptr int64 [S + 1]: where a set's members begin; counts int64 [S]: how many there are. Memory: 16 bytes a member.
+    segment, number int64 [X], ascending by both, without duplicates: which set a member is of, and the member. ptr int64 [S + 1]: where a
+    set's members begin; counts int64 [S]: how many there are. Memory: 16 bytes a member.
     """
 
     def __init__(self, segment: Int64, number: Int64, segments: int) -> None:
@@ -22,13 +23,14 @@ class Gaps:
         self._below = (segment << 32) | (number - (np.arange(segment.size) - self.ptr[segment]))
 
     def nth(self, segment: Int64, rank: Int64) -> Int64:
-        """Return the number that has `rank` numbers outside its set before it and is itself outside: the shape that both broadcast to."""
+        """Return the number that set `segment` leaves out and that has `rank` left-out numbers before it, for many sets and ranks at once:
+        int64, the shape that both broadcast to."""
         number: Int64 = rank + np.searchsorted(self._below, (segment << 32) | rank, side="right") - self.ptr[segment]
         return number
 
     def find(self, segment: Int64, number: Int64) -> tuple[Int64, Int64]:
-        """Return (place, rank), int64 [Q] each: where in its set a member is, -1 for others; how many numbers outside the set are before
-        it."""
+        """Look numbers up in sets, int64 [Q] both: return (place, rank), int64 [Q] each. place: where in its set a member is, -1 for
+        others; rank: how many numbers that the set leaves out come before it."""
         keys = (np.repeat(np.arange(self.counts.size), self.counts) << 32) | self.number
         at = np.searchsorted(keys, (segment << 32) | number)
         before = at - self.ptr[segment]

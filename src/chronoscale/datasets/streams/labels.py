@@ -8,9 +8,9 @@ from chronoscale.errors import UserError
 
 
 def require_labels(stream: EventStream) -> Int64:
-    """Return a stream's labels, int64 [M]. Raises UserError, naming the dataset, where there are none, one is negative, or there is only
-    one class: classes are numbered from 0, and a single one leaves nothing to classify.
-    """
+    """Check the labels of an event stream before node classification is trained on them; return them, int64 [M]. Raises UserError, naming
+    the dataset, where there are none, one is negative, or there is only one class: classes are numbered from 0, and a single one leaves
+    nothing to classify."""
     labels = stream.labels
     if labels is None or len(labels) == 0:
         reason = stream.account.get("labels", "its files hold none")

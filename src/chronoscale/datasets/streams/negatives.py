@@ -30,7 +30,8 @@ TRAINING, HISTORICAL, RANDOM, LOCAL = range(4)  # what is drawn
 
 
 def destinations(dst: Int32, num_nodes: int) -> Int32:
-    """Return the nodes in dst int32 [B], of ids below num_nodes, ascending: of a bipartite stream's, its second side. int32 [D].
+    """Return the different nodes among the destinations of an event stream, int32 [D], ascending: of a bipartite one its second side.
+    Negatives are drawn from them. dst int32 [B], of ids below num_nodes.
 
     Raises UserError for another array or an id out of range.
     """
@@ -42,13 +43,14 @@ def destinations(dst: Int32, num_nodes: int) -> Int32:
 
 
 def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 1, *, seed: int, epoch: int) -> Int32:
-    """Draw negative destinations of training events, uniform over `among` without the event's own destination: int32 [B, per_event].
+    """Draw negative destinations (other nodes than the one that an event met) for training events, uniform over `among`: int32 [B,
+    per_event].
 
     dst int32 [B]; event int64 [B], its number in the stream: an event has the same negatives in whatever batch or rank it falls, others in
-    the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code,
-    which keeps hidden nodes out. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing
-    but the event's destination is that its negative. Raises UserError for arrays that do not fit, a negative seed or epoch, or
-    per_event below 1 or too large.
+    the next epoch. among int32 [D], ascending, at least one: `destinations` of the events that are trained on, as in TGN's code, which
+    keeps hidden nodes out. The slots of an event are drawn each for itself, and may repeat. Only where `among` is nothing but the event's
+    destination is that its negative. Raises UserError for arrays that do not fit, a negative seed or epoch, or per_event below 1 or too
+    large.
     """
     require(dst, "dst", "int32", (None,))
     require(event, "event", "int64", (dst.size,))
@@ -61,8 +63,8 @@ def training_negatives(dst: Int32, event: Int64, among: Int32, per_event: int = 
 
 
 def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: int = 1) -> Int32:
-    """Draw one negative a slot by `key`, uniform over `among` without the event's own destination, from arrays that are known to fit: int32
-    [B, per_event]."""
+    """Draw `per_event` negative destinations for each event, int32 [B, per_event], as `training_negatives` does, by a key
+    (`draws.derive_key`) and without checks of the arrays: dst int32 [B], event int64 [B] its number, among int32 [D] ascending."""
     member = contains(among, dst)
     count = np.where(member & (among.size > 1), among.size - 1, among.size)
     ranks = np.stack([draws.draw_below(key, event, slot, count) for slot in range(per_event)], axis=1)
@@ -71,16 +73,17 @@ def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: 
 
 
 def contains(nodes: Int32, ids: Int32) -> Bool:
-    """Return a mask of the ids [n] that are among nodes, ascending and at least one: bool [n]."""
+    """Return which of `ids`, int32 [n], are among `nodes`, int32, ascending and at least one: a mask, bool [n]."""
     present: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids
     return present
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negatives:
-    """Fixed negative destinations of the events `part` of a stream. dst int32 [E, k]: historical ones first, then random ones, then NONE.
+    """Negative destinations of the events `part` of a stream, fixed for evaluation: a model ranks each event against the same ones in every
+    run. dst int32 [E, k]: historical ones (that the source met before) first, then random ones, then NONE.
 
-    digest: of the stream's content and of what they were drawn by. Raises UserError for arrays that do not fit.
+    digest: SHA-256 of the stream's content and of what they were drawn by. Raises UserError for arrays that do not fit.
     """
 
     part: range
@@ -91,14 +94,14 @@ class Negatives:
         require(self.dst, "Negatives.dst", "int32", (len(self.part), None))
 
     def save(self, path: Path) -> None:
-        """Write an archive (.npz), whole or not at all."""
+        """Write the negatives to an archive (.npz), whole or not at all."""
         with atomic_file(path) as file:
             np.savez(file, dst=self.dst, start=np.int64(self.part.start), digest=np.array(self.digest))
 
 
 def load(path: Path, part: range, expected: str) -> Negatives:
-    """Load the negatives of the events `part` that `Negatives.save` wrote. Raises UserError naming the file if it is damaged, of another
-    part or not of the digest `expected`."""
+    """Load evaluation's negatives of the events `part` from the archive that `Negatives.save` wrote. Raises UserError naming the file if it
+    is damaged, of another part or not of the digest `expected`."""
     archive = read_archive(path)
     if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
@@ -111,7 +114,8 @@ def load(path: Path, part: range, expected: str) -> Negatives:
 
 
 def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
-    """Return SHA-256 of the events and of everything else that `evaluation_negatives` draws by."""
+    """Return the SHA-256 of an event stream and of everything else by which `evaluation_negatives` draws: stored negatives are checked
+    against it. k: negatives an event."""
     checksum = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
         checksum.update(np.ascontiguousarray(column).data)
@@ -121,19 +125,21 @@ def digest(events: EventStream, train_end: int, part: range, k: int, kind: Negat
 def evaluation_negatives(
     events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0
 ) -> Negatives:
-    """Draw k fixed negatives for each event of `part`: TGB's protocol (Huang et al. 2023, §4, and its public generator, `hist_rnd`).
+    """Draw k fixed negative destinations for each event of `part`, which a model is evaluated on: TGB's protocol (Huang et al. 2023, §4,
+    and its public generator, `hist_rnd`).
 
     With D the destinations of the whole stream, taken(s, t) what source s meets at time t in `part`, met(s) what it met among the first
     `train_end` events:
 
-    - `mixed`: of met(s) - taken(s, t) up to k // 2, the others of D - met(s) - taken(s, t); - `historical`: the same with up to k of the
-    former (Poursafaei et al. 2022, §4.2: random ones fill up); - `random`: of D - taken(s, t), met or not.
+    - `mixed`: of met(s) - taken(s, t) up to k // 2, the others of D - met(s) - taken(s, t);
+    - `historical`: the same with up to k of the former (Poursafaei et al. 2022, §4.2: random ones fill up);
+    - `random`: of D - taken(s, t), met or not.
 
     All negatives of an event differ, and every order of them is as likely as another: the first of either sort is a single draw. Where
     fewer are left than k, all are taken and the other slots are NONE (TGB's rows are shorter there). Unlike in TGB's, two events of one
     source, destination and time draw each their own, and a node that is never a destination is not drawn, also where its id lies between
     theirs. Events on hidden nodes count as met: evaluation is the same, inductive or not. Raises UserError for an unknown kind, a negative
-    seed, k below 1 or above MOST, or a part that has gaps, begins before train_end, or ends after the stream.
+    seed, k below 1 or above MAX_NEGATIVES, or a part that has gaps, begins before train_end, or ends after the stream.
     """
     if kind not in get_args(NegativeKind):
         raise unknown("kind of negatives", kind, get_args(NegativeKind))

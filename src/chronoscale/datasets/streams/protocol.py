@@ -13,13 +13,14 @@ Task = Literal["link", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Protocol of training and evaluation on a stream.
+    """Settings of how models are trained and evaluated on an event stream: its split, the nodes hidden from training, and evaluation's
+    negatives.
 
     task: "link", events are predicted against destinations drawn at random; "node", the label of an event's source is predicted.
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
-    ranked: negatives of each test event that it is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of
-    evaluation, which are the same for every training. Raises UserError for an unknown task or kind; shares are looked at when there are
+    ranked: how many negatives each test event is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of
+    evaluation, which are the same for every training. Raises UserError for an unknown task or kind; shares are checked when there are
     events to split.
     """
 

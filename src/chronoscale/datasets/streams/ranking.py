@@ -12,11 +12,12 @@ from chronoscale.errors import UserError
 
 
 def ranks(positive: Numbers, negative: Numbers) -> Float64:
-    """Return the rank, 1 the best, of each positive [E] among its own negatives [E, k]: float64 [E].
+    """Return the rank, 1 the best, of the score of each event that happened (positive [E]) among its own negatives' scores [E, k]: float64
+    [E].
 
-    Between the ranks before and behind all negatives of its score, halfway, as TGB's evaluator has it (Huang et al. 2023, §4): a model
-    that gives every pair one score has the rank of a guess. Raises UserError for NaN, arrays that do not fit, or rows without a negative,
-    where any score would be the best.
+    Of equal scores the rank is halfway between the best and the worst possible, as TGB's evaluator has it (Huang et al. 2023, §4): a model
+    that gives every pair one score has the rank of a guess. A negative of -inf is absent. Raises UserError for NaN, arrays that do not fit,
+    or rows without a negative, where any score would be the best.
     """
     _check(positive, negative)
     if negative.ndim != 2:
@@ -30,31 +31,32 @@ def ranks(positive: Numbers, negative: Numbers) -> Float64:
 
 
 def mean_reciprocal_rank(ranks: Float64) -> float:
-    """Return the mean of 1 / rank (MRR)."""
+    """Return the mean of 1 / rank (MRR) of predicted events, from `ranks`."""
     return float((1.0 / ranks).mean())
 
 
 def hits_at(ranks: Float64, at: int) -> float:
-    """Return hits@`at`: the share of ranks that are no worse than `at`."""
+    """Return hits@`at` of predicted events, from `ranks`: the share whose rank is no worse than `at`."""
     return float((ranks <= at).mean())
 
 
 def average_precision(positive: Numbers, negative: Numbers) -> float:
-    """Return the average precision (AP) of all positives [E] among all negatives, [E] or [E, k], at once; TGN's code takes the mean over
-    batches. Raises as `ranks`."""
+    """Return the average precision (AP) of predicted links: scores of events that happened, positive [E], among those of all negatives, [E]
+    or [E, k], at once; TGN's code takes the mean over batches. A negative of -inf is absent. Raises as `ranks`."""
     true, false = _curve(*_labels_and_scores(positive, negative))
     return float(np.sum(np.diff(true, prepend=0) / true[-1] * (true / (true + false))))
 
 
 def roc_area(positive: Numbers, negative: Numbers) -> float:
-    """Return the area under the ROC curve (AUC) of all positives [E] among all negatives, [E] or [E, k]. Raises as `ranks`."""
+    """Return the area under the ROC curve (AUC) of predicted links: scores of events that happened, positive [E], among those of all
+    negatives, [E] or [E, k]. A negative of -inf is absent. Raises as `ranks`."""
     return _area_under_curve(*_labels_and_scores(positive, negative))
 
 
 def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
-    """Compute scores of predicted links by key: each positive [E] is compared with the first of its negatives [E, 1 + k] (ap, auc) and
-    ranked among the others, where it has any (mrr); with the ending _new, of the events `new` bool [E], if there are any. Raises as
-    `ranks`."""
+    """Compute AP, AUC and MRR of predicted links by key: each event's score, positive [E], is compared with its first negative's,
+    negative[:, 0] (ap, auc), and ranked among the others', negative[:, 1:], where it has any (mrr). Keys that end in _new: of the events
+    `new` bool [E] (those with a node that training has not seen), if there are any. Raises as `ranks`."""
     scores: dict[str, float] = {}
     for ending, subset in (("", np.ones_like(new)), ("_new", new)):
         compared = subset & np.isfinite(negative[:, 0])
@@ -68,8 +70,8 @@ def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, fl
 
 
 def label_roc_area(scores: Numbers, labels: Numbers) -> float:
-    """Return the area under the ROC curve (AUC) of scores [E] by which labels [E] of 1 should come before those of 0; both occur. Raises
-    UserError for another array."""
+    """Return the area under the ROC curve (AUC) of a node classifier's scores [E], by which events of label 1 should come before those of
+    0; both occur in labels [E]. Raises UserError for other arrays."""
     if scores.ndim != 1 or scores.shape != labels.shape or not np.isin([0, 1], labels).all():
         raise UserError(f"labels: expected 0 and 1, each at least once, one a score, got {np.unique(labels)[:5].tolist()} {labels.shape}")
     return _area_under_curve(labels, scores)

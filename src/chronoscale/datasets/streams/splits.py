@@ -16,8 +16,8 @@ HIDDEN_SHARE = 0.1  # share of the nodes that TGN hides
 
 @dataclass(frozen=True, slots=True)
 class EventSplit:
-    """Split of a stream in time: events 0 .. train_end - 1 train, .. validation_end - 1 validate, .. events - 1 test. Raises UserError
-    where a part has no event."""
+    """Split of an event stream in time: events 0 .. train_end - 1 are trained on, train_end .. validation_end - 1 validated on,
+    validation_end .. events - 1 tested on. Raises UserError where a part has no event."""
 
     train_end: int
     validation_end: int
@@ -42,8 +42,8 @@ class EventSplit:
 
 
 def split_by_time(events: EventStream, train: float = 0.70, validation: float = 0.15) -> EventSplit:
-    """Split events by time: return the first `train` of them, the next `validation`, and the remaining ones; events of one time stay
-    together, on the earlier side.
+    """Split an event stream by time: the first share `train` of its events, the next `validation`, and the remaining ones to test; events
+    of one time stay together, on the earlier side.
 
     A part ends with all events up to the quantile of the times, as in TGN's and TGB's public code (Rossi et al. 2020, §5; Huang et al.
     2023, §4), so that no event is evaluated at a time that was trained on. Raises UserError for fractions that leave nothing, of the range
@@ -62,7 +62,7 @@ def split_by_time(events: EventStream, train: float = 0.70, validation: float = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InductiveSplit:
-    """View of a split in which some nodes are hidden from training.
+    """Split of an event stream in which some nodes are hidden from training, to test on nodes that a model has not seen.
 
     hidden bool [N]: drawn; no event of theirs is trained on. new bool [N]: nodes without a training event: the hidden ones, those that only
     appear later, and those that met only hidden nodes. training bool [train_end]: events that are trained on.
@@ -73,18 +73,19 @@ class InductiveSplit:
     training: Bool
 
     def touches(self, events: EventStream, part: range) -> Bool:
-        """Return a mask of the events of `part` that are inductive, having a new node at either end: bool [len(part)]."""
+        """Return which of the events `part` have a node at either end that is new to training: a mask, bool [len(part)]."""
         span = slice(part.start, part.stop)
         inductive: Bool = self.new[events.src[span]] | self.new[events.dst[span]]
         return inductive
 
 
 def hide_nodes(events: EventStream, split: EventSplit, share: float = HIDDEN_SHARE, seed: int = 0) -> InductiveSplit:
-    """Hide int(`share` x nodes that have events) of the nodes that have one after training, drawn by `seed`.
+    """Hide int(`share` x nodes that have events) nodes of an event stream from training, drawn by `seed` among those that have an event
+    after training.
 
     As TGN's public code does (Rossi et al. 2020, §5: "nodes never observed during training"): validation and test share the new nodes.
-    Raises UserError if there are not so many nodes, no training event is left, the split is of a stream of another length, or the seed
-    is negative.
+    Raises UserError if there are not so many nodes, no training event is left, the split is of a stream of another length, or the seed is
+    negative.
     """
     if not 0 <= share < 1:
         raise UserError(f"share of hidden nodes: expected 0 or more and below 1, got {share}")

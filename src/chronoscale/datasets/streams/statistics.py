@@ -17,8 +17,8 @@ _BLOCK = 1 << 16  # events read at a time
 
 
 class StreamCounts(NamedTuple):
-    """Counts of a stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that repeat the src, dst
-    and time of another. repetition: share of the events that repeat a pair; 0 without events."""
+    """Counts that describe an event stream. self_loops: events from a node to itself. pairs: distinct (src, dst). duplicates: events that
+    repeat the src, dst and time of another. repetition: share of the events that repeat a pair; 0 without events."""
 
     self_loops: int
     pairs: int
@@ -27,8 +27,8 @@ class StreamCounts(NamedTuple):
 
 
 def count_stream(events: EventStream) -> StreamCounts:
-    """Count self-loops, pairs and duplicates exactly, in blocks of events: beside what is mapped, memory is some two bytes an event
-    (`distinct_pairs`)."""
+    """Count an event stream's self-loops, pairs and duplicates exactly, for a dataset's description. Reads blocks of events: beside what is
+    mapped, memory is some two bytes an event (`distinct_pairs`)."""
     loops = sum(int(np.count_nonzero(events.src[block] == events.dst[block])) for block in _blocks(len(events)))
     pairs = distinct_pairs(events.src, events.dst)
     for column in (events.src, events.dst, events.t):
@@ -37,7 +37,7 @@ def count_stream(events: EventStream) -> StreamCounts:
 
 
 def distinct_pairs(src: Int32, dst: Int32) -> int:
-    """Count distinct pairs (src, dst), src and dst int32 [M].
+    """Count the distinct pairs (src, dst) of an event stream, src and dst int32 [M].
 
     Pairs are dealt out by a hash to up to 16 parts, and a pass over all of them counts those of one part: a pass keeps each pair of the
     part once a block, some M / 16 of 8 bytes, and sorts them.
@@ -84,7 +84,7 @@ def _blocks(size: int) -> Iterator[slice]:
 
 
 def distinct_labels(events: EventStream) -> int:
-    """Count the values that the labels have; 0 without labels."""
+    """Count the different values among the labels of an event stream; 0 without labels."""
     labels = np.empty(0, np.int64)
     for block in _blocks(0 if events.labels is None else events.labels.size):
         labels = np.union1d(labels, [] if events.labels is None else events.labels[block])
@@ -92,8 +92,9 @@ def distinct_labels(events: EventStream) -> int:
 
 
 class StreamShape(NamedTuple):
-    """Activity, skew and burstiness of a stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent` of the
-    events that nodes send, and receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by."""
+    """Activity, skew and burstiness of an event stream. active_nodes: those with an event. source_skew, destination_skew: `zipf_exponent`
+    of the numbers of events that nodes send, and receive. burstiness: of the gaps between events. NaN where there is nothing to tell it by.
+    """
 
     active_nodes: int
     source_skew: float
@@ -102,7 +103,7 @@ class StreamShape(NamedTuple):
 
 
 def stream_shape(events: EventStream) -> StreamShape:
-    """Measure an event stream's number of active nodes, skew of sources and destinations, and burstiness, for a data set's description.
+    """Measure an event stream's number of active nodes, skew of sources and destinations, and burstiness, for a dataset's description.
 
     Reads blocks of events: beside what is mapped, memory is counts of the nodes.
     """
@@ -122,11 +123,11 @@ def _events_per_node(ids: Int32, num_nodes: int) -> Int64:
 
 
 def zipf_exponent(counts: Int64) -> float:
-    """Estimate the exponent s of Zipf's law, weights rank ** -s, that makes the `counts` int64 [N] of the most active tenth of the nodes,
-    at least ten, most likely.
+    """Estimate how skewed the activity of an event stream's nodes is: the exponent s of Zipf's law, weights rank ** -s, that makes
+    `counts`, the events of each node, int64 [N], most likely, for the most active tenth of the nodes, at least ten.
 
     Only the head is read: below it, counts of one or two say little of a law (Clauset et al., 2009, section 3). From 0 to 10; NaN with
-    fewer than two nodes that count.
+    fewer than two nodes that have events.
     """
     counts = np.sort(counts[counts > 0])[::-1]
     head = counts[: max(-(-counts.size // 10), 10)]
@@ -151,8 +152,8 @@ def zipf_exponent(counts: Int64) -> float:
 
 
 def burstiness(times: Int64 | Float64) -> float:
-    """Return (sd - mean) / (sd + mean) of the gaps of `times` [M], in order: -1 even, 0 Poisson, towards 1 bursts (Goh and Barabasi, 2008,
-    eq. 1).
+    """Measure how bursty an event stream is: (sd - mean) / (sd + mean) of the gaps of its `times` [M], in order: -1 even, 0 Poisson,
+    towards 1 bursts (Goh and Barabasi, 2008, eq. 1).
 
     NaN without a gap, or where all are 0.
     """

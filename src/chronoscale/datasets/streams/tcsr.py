@@ -24,7 +24,8 @@ BLOCK = 1 << 20  # events that are read at a time
 
 
 class Hop(NamedTuple):
-    """Hop of sampled neighbours, and the roots [R] that they were sampled for."""
+    """Neighbours that a T-CSR sampled in one hop, and the roots that they were sampled for: node int32 [R], and the event before which each
+    looked, int32 [R]."""
 
     node: Int32
     before: Int32
@@ -33,11 +34,12 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TCSR:
-    """Temporal CSR of a stream: row v holds the events of node v, ascending: entries indptr[v] to indptr[v + 1] - 1.
+    """Temporal CSR of an event stream, in which samplers find a node's neighbours (TGL §4.1): row v holds the events of node v, ascending:
+    entries indptr[v] to indptr[v + 1] - 1.
 
     indptr int64 [N + 1]; neighbor int32 [K], the node at the other end; event int32 [K], the event's number in the stream, which orders
-    events of one time. Exact: every event of a node is there. Arrays may be memory-mapped; that events ascend within a row is
-    not looked at. Raises UserError when sizes or dtypes do not fit.
+    events of one time. Exact: every event of a node is there. Arrays may be memory-mapped; that events ascend within a row is not checked.
+    Raises UserError when sizes or dtypes do not fit.
     """
 
     indptr: Int64
@@ -58,8 +60,8 @@ class TCSR:
 
     @classmethod
     def of(cls, stream: EventStream, both: bool = True, folder: Path | None = None) -> TCSR:
-        """Build the T-CSR of a stream. both: a node's events are those that it sends and those that it receives, else only those that it
-        sends.
+        """Build the T-CSR of an event stream. both: a node's row holds the events that it sends and those that it receives, else only those
+        that it sends.
 
         O(M), two passes. With a new folder its arrays are files there, written completely or not at all, and mapped: beyond them memory is
         O(N) and a block of events, however long the stream. Raises UserError for 2^31 events or more, and for a folder that exists.
@@ -89,7 +91,7 @@ class TCSR:
 
     @classmethod
     def load(cls, folder: Path) -> TCSR:
-        """Map the arrays that `of` has left in a folder. Raises UserError naming a file that is missing or damaged."""
+        """Map a T-CSR from the folder that `TCSR.of` wrote. Raises UserError naming a file that is missing or damaged."""
         return cls(*(read_array(folder / f"{name}.npy", mmap=True) for name in ("indptr", "neighbor", "event")))
 
     def sample(
@@ -102,11 +104,13 @@ class TCSR:
         threads: int = 0,
         since: Int32 | None = None,
     ) -> SampledNeighbors:
-        """Sample up to `fanout` neighbours of each node [R] among the events from since [R] (None: 0) to below before [R]; see
-        temporal.sample.
+        """Sample up to `fanout` neighbours of each root: node int32 [R], among its events from `since` (int32 [R]; None: 0) to below
+        `before` (int32 [R]); recent or uniform.
 
         For the events of a batch that begins with event b, `before` is b: no event of the batch itself is seen. For a neighbour that was
-        sampled, it is the event that it was sampled with. Both bounds: the events of a window of time.
+        sampled, it is the event that it was sampled with. Both bounds: the events of a window of time. seed: of uniform draws; threads: of
+        the sampler; 0: those that are bound, else as many as are allowed. Raises UserError for what `cuda_ext.sampling.temporal.sample`
+        refuses.
         """
         return temporal.sample((self.indptr, self.neighbor, self.event), node, before, fanout, policy, seed, threads, since)
 
@@ -120,7 +124,8 @@ class TCSR:
         threads: int = 0,
         since: Int32 | None = None,
     ) -> list[Hop]:
-        """Sample a hop for each of the fanouts: the roots of the second are the slots of the first, in order, those without a neighbour -1.
+        """Sample several hops of neighbours of roots, node int32 [R] before event `before` int32 [R], one for each of the fanouts. The
+        roots of the second hop are the slots of the first, in order, those without a neighbour -1.
 
         `since` [R] is the lower bound of a root's neighbours and of theirs. Each hop of each seed draws by a key of its own. Raises as
         `sample`, and UserError for a seed below 0 or above 2^128 - 1.

@@ -29,7 +29,7 @@ MARGIN = np.float32(1e-7)  # what TGL takes from a root's time, which changes no
 
 
 class TimedHop(NamedTuple):
-    """Hop of neighbours sampled by time, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
+    """Neighbours that TGL's sampler found in one hop, and the roots [R] that they were sampled for: nodes, -1 for none, and their times."""
 
     node: Int32
     time: Float32
@@ -37,7 +37,8 @@ class TimedHop(NamedTuple):
 
 
 class TGLSampler:
-    """Sampler of the neighbours that TGL's code takes from a T-CSR whose event e has time t[e] (int64 or float64 [M], ascending).
+    """Sampler of the neighbours that TGL's code, not its definition, takes from a T-CSR whose event e has time t[e] (int64 or float64 [M],
+    ascending): to compare with what TGL published.
 
     windows, duration, propagate: TGL's `history`, `duration` and `prop_time`: a root has a neighbourhood in each of the windows of that
     duration before it; neighbours are sampled for at their root's time, not at that of their event. Not TGL's: random numbers (`rand_r` of
@@ -76,12 +77,12 @@ class TGLSampler:
         self.reset()
 
     def reset(self) -> None:
-        """Move all pointers back to the nodes' first events."""
+        """Move the sampler's pointers back to the nodes' first events, before an epoch."""
         self.pointers = np.tile(self._graph.indptr[:-1], (self._windows + 1, 1))
 
     def sample(self, node: Int32, time: Float32 | Float64 | Int64, fanouts: Sequence[int], seed: int = 0) -> list[list[TimedHop]]:
-        """Sample neighbours of node [R] before time [R]: for each window, the oldest first, a hop for each of the fanouts, as `TCSR.hops`
-        has them.
+        """Sample neighbours of node int32 [R] before time [R], as TGL's code does: for each window, the oldest first, a hop for each of the
+        fanouts, the roots of the second hop being the slots of the first.
 
         Slots are in the order of events (TGL's: the latest first, or as drawn). Moves the pointers. Raises UserError for arrays that do not
         fit, ids outside [-1, N), times that are not finite in float32, a fanout outside [0, 1024], a seed below 0 or above 2^128 - 1.

@@ -19,10 +19,12 @@ NO_ROWS: Int32 = np.empty(0, np.int32)
 
 
 class TableLoad(NamedTuple):
-    """Transfer of the n rows of a table that a batch reads, apart from those that are cached.
+    """Plan for one batch and one table of features: which of the n rows that the batch reads are copied to the device, and where each is
+    then read.
 
-    send int32 [S]: the rows that cross the bus; at int64 [n]: where each row is read, from the slots of the cache first, then from the rows
-    sent, None: in the order of the rows sent; kept int64 [R]: the cache slots of the first R rows sent, which stay for later batches.
+    send int32 [S]: the rows that are copied, those that are not cached. at int64 [n]: the position of each row that is read, in the slots
+    of the cache followed by the rows copied; None: in the order of `send`. kept int64 [R]: the cache slots that the first R rows of `send`
+    go to, for later batches; None: none.
     """
 
     send: Int32
@@ -31,7 +33,8 @@ class TableLoad(NamedTuple):
 
 
 class BatchLoads(NamedTuple):
-    """Transfers of a batch: features of nodes, features of events, and node memory, of which nothing is cached: it changes."""
+    """Plan of what one batch copies to the device: features of nodes, features of events (edges), and node memory (state), of which nothing
+    is cached, as it changes."""
 
     nodes: TableLoad
     edges: TableLoad
@@ -39,16 +42,15 @@ class BatchLoads(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """Numbers that are sent beside rows to say where they are read and which slots they go to; those of events are in the trees in any
-        case."""
+        """Number of indices that are copied beside the rows, to say where rows are read and which cache slots they go to; those of events
+        are part of the sampled trees and are not counted."""
         indices = {id(load.at): load.at for load in (self.nodes, self.state)}.values()
         return sum(index.size for index in (*indices, self.nodes.kept, self.edges.kept) if index is not None)
 
 
 class ResidentRows:
-    """Cache of rows on the device of one rank, with `cached` of a stream's nodes and events resident. A dynamic placement learns the
-    batches of an epoch by `following`, and then loads them in that order.
-    """
+    """Cache of feature rows on the device of one rank: which of a stream's nodes and events are there (`cached`), and so which a batch has
+    to copy. A dynamic placement learns the batches of an epoch by `for_epoch`, and then loads them in that order."""
 
     def __init__(self, loading: Loading, cached: CachedRows, nodes: int, events: int) -> None:
         self._loading = loading
@@ -59,11 +61,12 @@ class ResidentRows:
 
     @property
     def ahead(self) -> bool:
-        """Whether it has to know an epoch's batches before it begins."""
+        """Whether the cache has to know all batches of an epoch before it begins."""
         return self._loading.placement is not None and self._loading.placement.dynamic
 
     def for_epoch(self, batches: Sequence[CachedRows]) -> ResidentRows:
-        """Return a cache for an epoch whose batches read these different rows, ascending, in this order."""
+        """Return a cache for an epoch whose batches are known: the different rows that each reads, ascending, in the order in which they
+        are loaded."""
         residents = ResidentRows(self._loading, self.cached, *self._sizes)
         rows_by_table = zip(*batches, strict=True) if batches else ((), ())
         residents._retained = [
@@ -72,16 +75,18 @@ class ResidentRows:
         return residents
 
     def without_cache(self) -> ResidentRows:
-        """Return these rows without a cache and without compression: rows are sent as they are read."""
+        """Return the same tables without a cache and without compression: every row that a batch reads is copied, as often as it is
+        read."""
         return ResidentRows(replace(self._loading, compressed=False, placement=None), CachedRows(NO_ROWS, NO_ROWS), *self._sizes)
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Slots of the cache for nodes and for events."""
+        """Number of slots of the cache for nodes and for events."""
         return self.cached.nodes.size, self.cached.edges.size
 
     def load(self, neighbourhood: Neighbourhood, source: IndexedStream) -> BatchLoads:
-        """Work out what the next batch needs to be sent; events by their numbers in the whole stream."""
+        """Plan which rows of features and node memory the next batch copies to the device, from its sampled neighbourhood; features of
+        events are those of the whole stream, of which `source` may be a part."""
         loading = self._loading
         state = _load_fixed(neighbourhood.nodes, None, 0, loading.compressed) if loading.memory else TableLoad(NO_ROWS)
         nodes = self._of(0, neighbourhood.nodes) if loading.node else TableLoad(NO_ROWS)

@@ -12,7 +12,7 @@ NEVER = np.iinfo(np.int32).max
 
 
 class RetainedRows:
-    """Cache that retains rows between two uses, with the fewest misses of any policy.
+    """Cache of feature rows on a device that changes from batch to batch, with the fewest misses of any policy, as later batches are known.
 
     Known are the different rows of every batch of an epoch, each int32 [U], of a table of `rows`; the cache has `room` slots. After each
     batch those rows stay whose next use is soonest: as all rows have one size, no other choice has more hits (Belady, 1966; here a missed
@@ -33,7 +33,7 @@ class RetainedRows:
             self._next[batches[number]] = number
 
     def next(self) -> tuple[Int32, Int64]:
-        """Advance past the next batch: return the rows int32 [R] that enter the cache, and their slots int64 [R]."""
+        """Advance the cache past the next batch: return the rows int32 [R] that enter it, and the slots int64 [R] that they get."""
         read, next_use = self._batches[self._at], self._then.pop()
         self._at += 1
         self._next[read] = next_use

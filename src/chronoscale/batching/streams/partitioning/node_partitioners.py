@@ -15,8 +15,8 @@ _NODES, _EVENTS = 0, 1  # what a key of the seed is for
 
 
 def partition_by_metis(request: PartitionRequest, put: EmitParts) -> Int32:
-    """Partition the union graph with METIS, balanced by nodes (a `Partitioner`); an event goes with its source. With shared nodes METIS
-    cuts the graph of the others (MemShare §5.4), and events go as `assign_events` says.
+    """Partition a stream's union graph of nodes with METIS, balanced by nodes (a `Partitioner`); an event goes with its source. With shared
+    nodes (that all parts have) METIS cuts the graph of the others (MemShare §5.4), and events go as `assign_events` says.
 
     Each pair counts once, however often it repeats: DGL's METIS takes no weights of edges, and does not end on a graph that has them as
     parallel edges. Memory: the different pairs. Two calls may differ. Raises MachineError as `metis_assignment`.
@@ -40,15 +40,18 @@ def _distinct_pairs(request: PartitionRequest) -> Int64:
 
 
 def partition_at_random(request: PartitionRequest, put: EmitParts) -> Int32:
-    """Partition nodes by a hash of their ids (a `Partitioner`; Zhong et al., 2023, hash partitioning); an event goes with its source
-    (`assign_events`)."""
+    """Partition a stream's nodes at random, by a hash of their ids (a `Partitioner`; Zhong et al., 2023, hash partitioning); an event goes
+    with its source (`assign_events`)."""
     parts = draws.draw_below(draws.derive_key(request.seed, _NODES), np.arange(request.shared.size), 0, request.count)
     return assign_events(request, np.where(request.shared, SHARED, parts).astype(np.int32), put)
 
 
 def assign_events(request: PartitionRequest, node: Int32, put: EmitParts) -> Int32:
-    """Assign each event to the part of its source, also where it is cut; where the source is shared with its destination, and where both
-    are to a part at random (MemShare §5.4). Returns `node`."""
+    """Assign each event of a stream whose nodes are partitioned to the part of its source, also where its ends are in two parts; where all
+    parts share the source, to that of its destination; where they share both, to one at random (MemShare §5.4).
+
+    node int32 [N]: the part of each node, or SHARED, which is returned. put: called with the parts of the events, block after block.
+    """
     key, begin = draws.derive_key(request.seed, _EVENTS), 0
     for src, dst, _ in request.blocks():
         part = np.where(node[src] == SHARED, node[dst], node[src])

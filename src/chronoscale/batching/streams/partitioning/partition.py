@@ -25,8 +25,8 @@ _AGAIN = "delete the folder and cut the stream again"
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """Metadata of a stored partition (the file META). origin: policy, settings and the stream's SHA-256; digest: the SHA-256 of it and the
-    number of parts."""
+    """Metadata of a stored partition of an event stream (the file META). origin: policy, settings and the stream's SHA-256; digest: the
+    SHA-256 of it and the number of parts."""
 
     count: int
     nodes: int
@@ -37,8 +37,8 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventPartition:
-    """Partition of events and nodes. node int32 [N]: its part, or SHARED; event int32 [M]: its part, in the order of the stream. count: of
-    parts. origin: how it was made.
+    """Partition of an event stream's events and nodes over `count` parts, one a rank. node int32 [N]: its part, or SHARED, where all parts
+    have it; event int32 [M]: its part, in the order of the stream. origin: policy, settings and the stream's SHA-256, in a line.
 
     Source: MemShare §3.2. Raises UserError for arrays that do not fit.
     """
@@ -61,31 +61,34 @@ class EventPartition:
         return np.flatnonzero(self.node == SHARED).astype(np.int32)
 
     def here(self, part: int) -> Bool:
-        """Mask of the nodes whose memory a part has, bool [N]."""
+        """Return which nodes' rows (features and memory) a part has, its own and the shared ones: a mask, bool [N]."""
         present: Bool = (self.node == part) | (self.node == SHARED)
         return present
 
     @property
     def digest(self) -> str:
-        """SHA-256 of how they were made: policy, settings and the stream's content, as `origin` tells them, and the number of parts."""
+        """SHA-256 of how the partition was made: policy, settings and the stream's content, as `origin` has them, and the number of
+        parts."""
         return _digest(self.count, self.origin)
 
     def save(self, folder: Path) -> None:
-        """Write to a new folder, whole or not at all. Raises UserError if it exists."""
+        """Write the partition to a new folder, whole or not at all. Raises UserError if it exists."""
         with atomic_folder(folder) as draft:
             np.save(draft / EVENT, self.event)
             self.record(draft, self.node, self.event.size, self.count, self.origin)
 
     @staticmethod
     def record(folder: Path, node: Int32, events: int, count: int, origin: str) -> None:
-        """Write everything but the events' parts, which a partitioner may have written by itself."""
+        """Write the nodes' parts and the metadata of a partition into its folder; the parts of the `events` events are there already,
+        written block after block while the stream was partitioned."""
         np.save(folder / NODE, node)
         metadata = PartitionMetadata(count, node.size, events, origin, _digest(count, origin))
         (folder / META).write_text(json.dumps(asdict(metadata), indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path, origin: str | None = None) -> EventPartition:
-        """Map what `save` wrote. Raises UserError naming the file that is missing, damaged, or not of this origin (None: of any)."""
+        """Map a partition from the folder that `save` wrote. Raises UserError naming the file that is missing, damaged, or not of this
+        origin (None: of any)."""
         metadata = read_json(folder / META, PartitionMetadata, "record of parts", _AGAIN)
         with reading(folder / META, "record of parts", _AGAIN):
             if metadata.digest != _digest(metadata.count, metadata.origin):

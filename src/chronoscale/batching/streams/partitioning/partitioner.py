@@ -16,7 +16,7 @@ EmitParts = Callable[[Int32], object]  # takes the parts of the next events
 
 
 class EventBlock(NamedTuple):
-    """Block of consecutive events. time float64, counted from the stream's first event."""
+    """Block of consecutive events of a stream that is partitioned. time float64, counted from the stream's first event."""
 
     src: Int32
     dst: Int32
@@ -25,8 +25,8 @@ class EventBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionRequest:
-    """Request to cut `stream` into `count` parts. shared bool [N]: nodes that all have. decay: of past events' attention, by the stream's
-    unit of time."""
+    """Request to a `Partitioner` to cut an event stream into `count` parts. shared bool [N]: nodes that all parts have. decay: how fast
+    attention to past events fades, by the stream's unit of time. seed: of what is random."""
 
     stream: EventStream
     count: int
@@ -35,7 +35,8 @@ class PartitionRequest:
     seed: int
 
     def blocks(self) -> Iterator[EventBlock]:
-        """Yield all events, in order. Pages of a mapped stream are given back after each block, so that memory does not grow."""
+        """Yield all events of the stream, in order, a block at a time. Pages of a mapped stream are given back to the system after each
+        block, so that memory does not grow."""
         stream = self.stream
         for begin in range(0, len(stream), BLOCK):
             part = slice(begin, begin + BLOCK)
@@ -45,14 +46,14 @@ class PartitionRequest:
 
 
 class Partitioner(Protocol):
-    """Function that assigns events and nodes to parts: `put` gets the parts of all events, block after block; returned are those of the
-    nodes, int32 [N], SHARED where all parts have one."""
+    """Function that assigns an event stream's events and nodes to parts: it calls `put` with the parts of the events, block after block,
+    and returns those of the nodes, int32 [N], SHARED for one that all parts have."""
 
     def __call__(self, request: PartitionRequest, put: EmitParts) -> Int32: ...
 
 
 def elapsed_time(stream: EventStream, part: slice) -> Float64:
-    """Return times since the stream's first event, float64: exact differences, whatever clock they are of."""
+    """Return the times of the events `part` of a stream since its first event, float64: exact differences, whatever clock they are of."""
     time = stream.t[part]
     if time.dtype == np.int64:  # a difference may need 64 bits
         return (time.view(np.uint64) - stream.t[:1].view(np.uint64)).astype(np.float64)

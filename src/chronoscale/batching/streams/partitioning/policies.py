@@ -18,7 +18,8 @@ PARTITIONERS: Mapping[str, Partitioner] = {
 
 
 def find_partitioner(policy: str) -> Partitioner:
-    """Return the partitioner of a name. Raises UserError for an unknown one, with the nearest."""
+    """Return the partitioner of event streams of a name, such as "metis" (a key of `PARTITIONERS`). Raises UserError for an unknown one,
+    with the nearest."""
     if policy not in PARTITIONERS:
         raise unknown("partitioner", policy, PARTITIONERS)
     return PARTITIONERS[policy]

@@ -16,7 +16,8 @@ _BLOCK = 1 << 20  # events that are looked at together
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionQuality:
-    """Loads and cuts in B global batches, each the events in a row that P ranks train on together.
+    """Quality of a partition of an event stream: loads of its parts and cuts between them, in B global batches, each the consecutive events
+    that P ranks train on together.
 
     loads int64 [B, P]: events of a part. cut int64 [B]: events whose ends have different parts, and neither is shared (MemShare §3.1, λ of
     §4.2). remote int64 [B]: ends of events that the event's part does not have, 0 to 2 an event. nodes int64 [P]: that only one part has;
@@ -31,8 +32,8 @@ class PartitionQuality:
 
     @classmethod
     def of(cls, stream: EventStream, parts: EventPartition, batch: int) -> PartitionQuality:
-        """Measure a partition in batches of parts × `batch` events, the last one as long as it is; streamed. Raises UserError for batch < 1
-        and for parts of a stream of another size."""
+        """Measure the quality of a partition in global batches of parts × `batch` events, the last one as long as it is; the stream is read
+        in blocks. Raises UserError for batch < 1 and for a partition of a stream of another size."""
         if batch < 1:
             raise UserError(f"batch: expected at least 1 event a part, got {batch}")
         if (parts.node.size, parts.event.size) != (stream.num_nodes, len(stream)):
@@ -62,30 +63,30 @@ class PartitionQuality:
 
     @property
     def events(self) -> Int64:
-        """Events of each part, int64 [P]."""
+        """Number of events of each part, int64 [P]."""
         return np.asarray(self.loads.sum(0), np.int64)
 
     @property
     def balance(self) -> Float64:
-        """The largest load over the mean of the parts (Figure 2), 1 at best and P at worst, of each batch: float64 [B]. The last batch is
-        left out where it is shorter than the first: a few events do not divide."""
+        """Largest load of a part over the mean of the parts (MemShare Figure 2), 1 at best and P at worst, of each global batch: float64
+        [B]. The last batch is left out where it is shorter than the first: a few events do not divide."""
         sizes = self.loads.sum(1)
         full = self.loads[sizes == sizes[:1]]
         return np.asarray(full.max(1) / full.mean(1), np.float64)
 
     @property
     def cut_ratio(self) -> float:
-        """Share of all events that are cut; NaN without events."""
+        """Share of all events whose ends lie in two parts, neither end shared; NaN without events."""
         return _share(int(self.cut.sum()), int(self.loads.sum()))
 
     @property
     def cut_ratios(self) -> Float64:
-        """Share of each batch's events that are cut, float64 [B]."""
+        """Share of the events of each global batch whose ends lie in two parts, neither end shared: float64 [B]."""
         return np.asarray(self.cut / self.loads.sum(1), np.float64)
 
     @property
     def remote_ratio(self) -> float:
-        """Share of the ends of all events that are not where the event is; NaN without events."""
+        """Share of the ends of all events that the event's own part does not have; NaN without events."""
         return _share(int(self.remote.sum()), 2 * int(self.loads.sum()))
 
 

@@ -23,12 +23,13 @@ EventNegatives = Callable[[Int64], Int32]  # of events [B] ascending, the negati
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remoteness:
-    """Counts of roots and neighbours that lie in other parts than their event, of `events` in `parts` parts; roots are the two ends of each
-    event and its negative, with up to `neighbours` recent neighbours each.
+    """Counts of what training on a partition of an event stream reads from other parts than an event's own (MemShare §4.2), of `events`
+    events in `parts` parts. Roots, for which neighbours are sampled, are the two ends of each event and its negative destination; each has
+    up to `neighbours` recent neighbours.
 
-    cut: events whose ends have different parts, neither shared. int64 [3] each, of ends that are HOT (shared), ends that are COLD, and
-    NEGATIVE destinations: roots; those whose row is in another part (`away`); `slots`, neighbours that there are; of these, slots whose
-    event is in another part (`edges`), and slots whose node's row is (`nodes`).
+    cut: events whose ends have different parts, neither shared. The others are int64 [3]: of ends that are HOT (shared), of ends that are
+    COLD (not shared), and of NEGATIVE destinations. roots: how many; away: roots whose row is in another part; slots: neighbours that they
+    have; edges: neighbours whose event is in another part; nodes: neighbours whose node's row is.
     """
 
     parts: int
@@ -45,10 +46,11 @@ class Remoteness:
     def of(
         cls, stream: EventStream, parts: EventPartition, neighbours: int, batch: int, others: EventNegatives | None = None
     ) -> Remoteness:
-        """Count remote roots and neighbours in batches of `batch` events of all parts together, of which none sees another; others None:
-        without negatives. Streamed, in 8 N `neighbours` bytes and a block.
+        """Count the roots and neighbours that are read from other parts, in batches of `batch` events of all parts together, whose events
+        do not see each other. others: draws the negative of each event; None: without negatives. The stream is read in blocks; memory is 8
+        N `neighbours` bytes and a block.
 
-        Raises UserError for neighbours or a batch below 1 and for parts of a stream of another size.
+        Raises UserError for neighbours or a batch below 1 and for a partition of a stream of another size.
         """
         if neighbours < 1 or batch < 1:
             raise UserError(f"expected at least 1 neighbour and batches of at least 1 event, got {neighbours} and {batch}")
@@ -74,8 +76,8 @@ class Remoteness:
 
 
 def partition_negatives(stream: EventStream, parts: EventPartition, remote: float = 1.0, seed: int = 0) -> EventNegatives:
-    """Return a function that draws negatives as training on all of a stream draws them first; `remote` of them from all destinations, the
-    others from those that the event's part has (§4.3)."""
+    """Return a function that draws the negative destination of each event of a partitioned stream, int32 [B], as the first epoch of
+    training does: a share `remote` of them from all destinations, the others from those that the event's part has (MemShare §4.3)."""
     among = negatives.destinations(np.asarray(stream.dst), stream.num_nodes)
     local = [among[parts.here(part)[among]] for part in range(parts.count)] if remote < 1 else []
 

@@ -11,7 +11,8 @@ from chronoscale.errors import UserError
 
 
 def most_active_nodes(stream: EventStream, share: float, trained: int | None = None) -> Bool:
-    """Return the round(share · N) nodes of highest degree, of equal ones the lowest ids, none without events: bool [N] (MemShare §3.2).
+    """Choose the nodes of a stream that all parts of its partition share, the round(share · N) of highest degree: a mask, bool [N]
+    (MemShare §3.2). Of equal ones the lowest ids; none without events.
 
     Degree: ends of events, of the first `trained` ones (None: of all), so that what is tested on has no say. Raises UserError for a share
     outside [0, 1) and for `trained` outside 0..M.

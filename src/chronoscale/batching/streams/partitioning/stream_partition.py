@@ -29,15 +29,16 @@ def partition_stream(
     trained: int | None = None,
     folder: Path | None = None,
 ) -> EventPartition:
-    """Partition a stream into `count` parts (MemShare §3.2, §5.4): every event in one, every node in one, but for those that are shared.
+    """Partition an event stream into `count` parts, one a rank (MemShare §3.2, §5.4): every event in one, every node in one, but for those
+    that are shared.
 
     policy: a name of `PARTITIONERS`. shared: the share of the nodes that all parts have, those of highest degree among the first `trained`
-    events (`most_active_nodes`). decay: δ of eq. 8, by the stream's unit of time; None: 1 / (last time - first time). The paper has
-    1 / (last time), with times as they come: of seconds since 1970 no event would fade. seed: of what is random.
+    events (`most_active_nodes`). decay: δ of eq. 8, by the stream's unit of time; None: 1 / (last time - first time). The paper has 1 /
+    (last time), with times as they come: of seconds since 1970 no event would fade. seed: of what is random.
 
     folder: results are files there, whole or not at all, and mapped: beyond them memory is a block of events and what the partitioner
-    carries, however long the stream. What a folder has already is read, and refused where it is of another stream or other settings.
-    Raises UserError for what does not fit, MachineError where METIS fails.
+    carries, however long the stream. What a folder has already is read, and refused where it is of another stream or other settings. Raises
+    UserError for what does not fit, MachineError where METIS fails.
     """
     cut = find_partitioner(policy)
     if count < 1:
@@ -68,7 +69,8 @@ def partition_stream(
 
 
 def default_decay(stream: EventStream) -> float:
-    """Return 1 / (last time - first time) of a stream, 0 where all times are one."""
+    """Return the rate at which a partitioner lets past events fade unless another is given: 1 / (last time - first time) of the stream, 0
+    where all times are one."""
     span = float(elapsed_time(stream, slice(-1, None))[0]) if len(stream) else 0.0
     return 1 / span if span > 0 else 0.0
 
@@ -79,15 +81,15 @@ def _fill(event: Int32, at: list[int], part: Int32) -> None:
 
 
 def describe_partition(stream: EventStream, policy: str, count: int, shared: float, decay: float, seed: int, trained: int | None) -> str:
-    """Describe how parts were made, in a line of policy, settings and the stream's SHA-256: parts of the same line are the same, but for
-    METIS's, of which two calls may differ."""
+    """Describe how a stream is partitioned in a line of policy, settings and the stream's SHA-256, by which stored partitions are
+    recognised: partitions of the same line are the same, but for METIS's, of which two calls may differ."""
     degrees = "all" if trained is None else f"the first {trained}"
     settings = f"{policy}, {count} parts, shared {shared!r}, decay {decay!r}, seed {seed}, degrees of {degrees} events"
     return f"{settings}, stream {hash_events(stream)}"
 
 
 def hash_events(stream: EventStream) -> str:
-    """Return SHA-256 of the nodes' number and of all events, in blocks."""
+    """Return the SHA-256 of an event stream (number of nodes, sources, destinations, times), read in blocks."""
     checksum = sha256(f"{stream.num_nodes} {len(stream)} {stream.t.dtype}\n".encode())
     for column in (stream.src, stream.dst, stream.t):
         for begin in range(0, len(stream), BLOCK):

@@ -13,7 +13,7 @@ from chronoscale.datasets.arrays import Int32
 
 @dataclass(frozen=True, slots=True)
 class StreamingPartitioner:
-    """Partitioner of one pass over the events, by a rule.
+    """Partitioner of an event stream in one pass over its events, by a rule (a `Partitioner`).
 
     attention: MemShare's (§3.2), around nodes that all parts share. average: DisTGL's temporal-aware edge streaming (Fang et al., DASFAA
     2024).

@@ -13,11 +13,12 @@ from chronoscale.datasets.arrays import Bool, Int32, Int64
 
 
 class Contributions(NamedTuple):
-    """Contributions of an iteration to node memories and mailboxes, ascending by holder, home and node.
+    """Contributions of one iteration's events to node memories and mailboxes (TGN's state of each node), when a stream is partitioned over
+    ranks: which rank computes each, and which has the row that it goes to. Ascending by holder, home and node.
 
     holder int64 [n]: the rank that computes it; home int64 [n]: the one that has the node's row, SHARED: all; node int64 [n]. last int64
-    [n]: the event after which the node's memory is written, -1 where nothing but mail comes; source bool [n]: it sends that event.
-    to, event int64 [D]: mails, each a contribution's place and the event that it is of, ascending by both.
+    [n]: the event after which the node's memory is written, -1 where nothing but mail comes; source bool [n]: the node sends that event.
+    to, event int64 [D]: mails, each the index of a contribution and the number of the event that it is of, ascending by both.
     """
 
     holder: Int64
@@ -29,11 +30,12 @@ class Contributions(NamedTuple):
     event: Int64
 
     def of(self, rank: int) -> slice:
-        """Return the slice of a rank's own contributions."""
+        """Return the slice of the contributions that a rank computes."""
         return slice(int(np.searchsorted(self.holder, rank)), int(np.searchsorted(self.holder, rank, side="right")))
 
     def counts(self, ranks: int) -> Int64:
-        """Count the contributions that each rank computes for each home, int64 [ranks, 1 + ranks]; the first column is of shared nodes."""
+        """Count the contributions that each rank computes for the rows of each, int64 [ranks, 1 + ranks]; the first column is of shared
+        nodes."""
         width = ranks + 1
         return np.bincount(self.holder * width + self.home - SHARED, minlength=ranks * width).reshape(ranks, width)
 
@@ -41,11 +43,12 @@ class Contributions(NamedTuple):
 def compute_contributions(
     source: IndexedStream, whole: range, holder: Int64, home: Int32 | None, newest: bool, delivers: int
 ) -> Contributions:
-    """Compute what each rank contributes to node memories and mailboxes in one iteration; every rank finds the same.
+    """Find what each rank contributes to node memories and mailboxes in one iteration of a distributed stream; every rank finds the same,
+    without communication.
 
     whole: the iteration's events. holder int64 [B]: the rank that has each. home int32 [N]: the part that has each node's row
-    (`EventPartition.node`); None: a holder has them all. newest: as in `StreamDistribution`. delivers: to how many neighbours of an
-    event's ends its mail goes, too (APAN).
+    (`EventPartition.node`); None: a holder has them all. newest: as in `StreamDistribution`. delivers: to how many neighbours of an event's
+    ends its mail goes, too (APAN).
 
     A node's memory is written once, by whoever has its last event: what it becomes follows from what was there before the iteration.
     """

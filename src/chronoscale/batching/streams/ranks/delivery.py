@@ -11,8 +11,8 @@ from chronoscale.datasets.arrays import Int32, Int64
 
 
 class MailDelivery(NamedTuple):
-    """Messages of events by the nodes that get them, each to a node once. nodes int64 [U], ascending; to, event int64 [D], ascending by
-    both: a place among the nodes, and an event's number."""
+    """Messages (mails) of one iteration's events by the nodes whose mailboxes get them, each to a node once. nodes int64 [U], ascending;
+    to, event int64 [D], ascending by both: the index of a node in `nodes`, and the number of the event that the message is of."""
 
     nodes: Int64
     to: Int64
@@ -20,8 +20,8 @@ class MailDelivery(NamedTuple):
 
 
 def deliver_mail(source: IndexedStream, whole: range, fanout: int) -> MailDelivery:
-    """Deliver the mail of each event of `whole` to its ends and to the `fanout` latest neighbours that these had before the iteration (APAN
-    §3.4, one hop)."""
+    """Find which nodes get the message of each event of an iteration (`whole`): its two ends and the `fanout` latest neighbours that these
+    had before the iteration (APAN §3.4, one hop)."""
     span = slice(whole.start, whole.stop)
     ends = np.stack([np.asarray(source.stream.src[span]), np.asarray(source.stream.dst[span])], axis=1)
     nodes, place = np.unique(ends, return_inverse=True)

@@ -26,7 +26,8 @@ PARTS = "parts"
 
 @dataclass(frozen=True, eq=False)
 class DistributedStream:
-    """Prepared stream on `ranks` ranks. Partitions and counts are saved in the prepared folder, if there is one."""
+    """Prepared event stream on `ranks` ranks: its partition, each rank's batches, negatives and counts. spread: settings of how it is
+    distributed; variant: of the weights of local negatives. Partitions and counts are saved in the prepared folder, if there is one."""
 
     data: PreparedStream
     spread: StreamDistribution
@@ -36,7 +37,8 @@ class DistributedStream:
 
     @cached_property
     def parts(self) -> EventPartition | None:
-        """The partition of the stream; None where every rank has all of it. Raises UserError as `partition_stream`."""
+        """Partition of the stream, made or read when first asked for; None where every rank has all of it. Raises UserError as
+        `partition_stream`."""
         distribution, data = self.spread, self.data
         if not distribution.policy:
             return None
@@ -49,16 +51,18 @@ class DistributedStream:
         return partition_stream(data.whole.stream, self.ranks, *settings, folder)
 
     def source(self, validates: bool) -> IndexedStream:
-        """Return the stream that batches are sampled from: all events for validation, those that may be seen for training."""
+        """Return the stream that batches are sampled from: all events for validation, those without hidden nodes for training."""
         return self.data.whole if validates else self.data.training
 
     def assignment(self, part: range, size: int, limit: int = 0, every: int = 1, validates: bool = False) -> RankAssignment:
-        """Assign some events to ranks and batches: those of training by their own numbers, others by those of the whole stream."""
+        """Assign the events `part` to ranks in batches of `size` events: those of training by their own numbers, others by those of the
+        whole stream. limit: iterations at most, 0: all; every: only one iteration of so many."""
         deal = BatchAssignment(part, self.ranks, size, limit, every)
         return RankAssignment(deal, self.parts_of(validates), validates)
 
     def parts_of(self, validates: bool) -> EventPartition | None:
-        """Return the partition of the events that batches are sampled from, numbered as they are there."""
+        """Return the partition of the stream that batches are sampled from (`source`), with its numbers of events; None where every rank
+        has all of it."""
         return self.parts if validates else self._trained
 
     @cached_property
@@ -73,14 +77,14 @@ class DistributedStream:
         return None if parts is None else LocalPart(parts, rank)
 
     def here(self, rank: int) -> Bool:
-        """Return a mask of the nodes whose rows a rank has, bool [N]."""
+        """Return which nodes' rows a rank has: a mask, bool [N]."""
         if self.parts is None:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
         return self.parts.here(rank)
 
     def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
-        """Draw the negatives of a rank's training events, [B, 1], and their weights in the loss, [B, 1] (None: 1); [B, 0] for a task
-        without.
+        """Draw the negative destinations of a rank's training events in an epoch, [B, 1], and their weights in the loss, [B, 1] (None: 1);
+        [B, 0] for a task without negatives.
 
         remote: the probability of drawing from all destinations, in place of the distribution's.
         """
@@ -98,8 +102,9 @@ class DistributedStream:
         return self._found[rank]
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
-        """Count the rows that ranks' batches of the training or validation events read of each other, as the first epoch of the protocol's
-        seed draws them; counted once, then read. edges: whether a model reads features of sampled events."""
+        """Count the rows that ranks' batches of the training or validation events read of each other, for planners, as the first epoch of
+        the protocol's seed draws them; counted once, then read from the cache. size: events a batch; limit: iterations at most, 0: all;
+        every: only one iteration of so many; edges: whether a model reads features of sampled events."""
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
         assignment = self.assignment(part, size, limit, every, validates)

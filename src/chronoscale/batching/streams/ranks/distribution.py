@@ -16,7 +16,7 @@ from chronoscale.datasets.streams.event_numbers import EventNumbers
 class StreamDistribution:
     """Settings of how an event stream is distributed over ranks.
 
-    policy: the partitioner, a name of `partitioning`; '': none, and every rank has the whole stream (DistTGL). shared: share of the nodes,
+    policy: the partitioner, a name of `PARTITIONERS`; '': none, and every rank has the whole stream (DistTGL). shared: share of the nodes,
     those of most events, that all parts have (MemShare §3.1, top-k). decay: of the attention that partitions weigh neighbours by, a unit of
     time; None: one over the stream's span.
 
@@ -37,12 +37,12 @@ class StreamDistribution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankAssignment:
-    """Assignment of a distributed stream's events to ranks and iterations. By parts: iteration i has the events that `batches` gives it,
-    ranks x size in the order of time, and each rank those of its part: all see what was there before the first of them. Without parts
-    (DistTGL's memory parallelism): rank r has the r-th of equal spans of time, `batches.size` events of it an iteration, and sees what was
-    there before its own first one; of what is evaluated, the last rank has all.
+    """Assignment of a distributed stream's events to ranks and iterations.
 
-    whole: the last rank has all of it. Parts number events as `batches` does.
+    With `parts` (a partition): iteration i has the events that `batches` gives it, ranks x size in the order of time, and each rank those
+    of its part: all see what was there before the first of them. Without parts (DistTGL's memory parallelism): rank r has the r-th of equal
+    spans of time, `batches.size` events of it an iteration, and sees what was there before its own first one; with `whole`, as in
+    evaluation, the last rank has all events. Parts number events as `batches` does.
     """
 
     batches: BatchAssignment
@@ -67,7 +67,7 @@ class RankAssignment:
         return max(self._span(rank).iterations for rank in range(self.ranks))
 
     def rank_events(self, iteration: int, rank: int) -> Int64:
-        """Return the events of a rank in an iteration, ascending, int64 [B]."""
+        """Return the numbers of a rank's events in an iteration, ascending, int64 [B]."""
         if self.parts is None:
             numbers = self._span(rank).all_events(iteration)
             return np.arange(numbers.start, max(numbers.start, numbers.stop), dtype=np.int64)
@@ -75,22 +75,23 @@ class RankAssignment:
         return np.flatnonzero(self.part_of(together) == rank) + together.start
 
     def every_rank(self, iteration: int) -> EventNumbers:
-        """Return the events of an iteration, of all ranks."""
+        """Return the numbers of an iteration's events, of all ranks together."""
         if self.parts is not None:
             return self.batches.all_events(iteration)
         return np.concatenate([self.rank_events(iteration, rank) for rank in range(self.ranks)])
 
     def part_of(self, together: range) -> Int64:
-        """Return the part of each of these events, int64 [B]. Only where there are parts."""
+        """Return the part that has each of the events `together`, int64 [B]. Only for an assignment with parts."""
         assert self.parts is not None
         return self.parts.event[together.start : together.stop].astype(np.int64)
 
     def before(self, iteration: int, rank: int) -> int:
-        """Return the first event that the neighbourhoods of a rank's events do not reach in an iteration."""
+        """Return the number of the event from which on a rank's batch in an iteration sees nothing: only earlier events are sampled as
+        neighbours."""
         return (self.batches if self.parts is not None else self._span(rank)).all_events(iteration).start
 
     def size(self, iteration: int) -> int:
-        """Return the number of events of an iteration, of all ranks."""
+        """Return the number of events of an iteration, of all ranks together."""
         if self.parts is not None:
             return len(self.batches.all_events(iteration))
         return sum(len(self._span(rank).all_events(iteration)) for rank in range(self.ranks))

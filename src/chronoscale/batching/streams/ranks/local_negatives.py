@@ -17,8 +17,8 @@ WeightVariant = Literal["exact", "as-published"]
 def local_training_negatives(
     dst: Int32, event: Int64, among: Int32, local: Int32, remote: float, *, seed: int, epoch: int, variant: WeightVariant = "exact"
 ) -> tuple[Int32, Float32]:
-    """Draw a negative destination for each training event, mostly of those that the rank has, int32 [B, 1], and its weight in the loss (eq.
-    27), float32 [B, 1].
+    """Draw a negative destination for each of a rank's training events, mostly of those that the rank has, so that few rows come from other
+    ranks: int32 [B, 1], and its weight in the loss, float32 [B, 1] (MemShare §4.3, eq. 27).
 
     With probability `remote` (p_r) it is the one that `training_negatives` draws from `among`, else one of `local` int32 [L], those of
     `among` that the rank has; ascending both. Neither is the event's own destination: of N and L nodes below, that one is not counted.

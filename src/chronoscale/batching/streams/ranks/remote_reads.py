@@ -20,11 +20,12 @@ from chronoscale.datasets.arrays import Int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistributedStatistics(BatchCounts):
-    """Counts of a distributed stream's batches: one entry a batch, rank by rank of each iteration: int64 [B]; [B, n] where there is one of
-    n levels or hops.
+    """Counts, for planners, of what the batches of a distributed stream read of other ranks: one entry for each batch, rank by rank of each
+    iteration, int64 [B]; `targets` [B, hops + 1] and `sampled` [B, hops] one for each level or hop.
 
-    Rows that a rank asks others for, and that others ask it for; contributions that it computes, sends to other ranks, gets from
-    them, and settles at once in rows that it has; those to shared nodes that it computes, and that all ranks do.
+    events, roots, targets, sampled, nodes, edges: of the batch and what is sampled for it. asked_*, served_*: rows that the rank asks
+    others for, and that others ask it for. Contributions to node memory: computed by the rank, sent to other ranks, come from them, and
+    settled in rows that it has; shared: to shared nodes, computed by the rank; everywhere: the same by all ranks.
     """
 
     events: Int64
@@ -46,7 +47,8 @@ class DistributedStatistics(BatchCounts):
 
 
 class RowsByOwner:
-    """Rows of a batch by where they are: own ones first, then those of other ranks, rank by rank."""
+    """Rows that a rank's batch reads, ordered by the rank that has them: own ones first, then those of other ranks, rank by rank. ids: the
+    rows in that order; own: how many are the rank's; counts int64 [ranks]: how many are of each other rank."""
 
     def __init__(self, ids: np.ndarray, home: np.ndarray, rank: int, ranks: int) -> None:
         """Order rows by owner. ids int32 [U] of rows, home [U]: the rank that has each, or SHARED."""
@@ -58,7 +60,7 @@ class RowsByOwner:
 
     @property
     def asked(self) -> np.ndarray:
-        """Ids of rows to ask others for, rank by rank."""
+        """Ids of the rows that the rank has to ask others for, rank by rank."""
         ids: np.ndarray = self.ids[self.own :]
         return ids
 
@@ -66,8 +68,8 @@ class RowsByOwner:
 def rows_by_owner(
     neighbourhood: Neighbourhood, source: IndexedStream, local_part: LocalPart, edges: bool
 ) -> tuple[RowsByOwner, RowsByOwner]:
-    """Order the rows of a batch's nodes and of its edges by owner, edges by their numbers in the whole stream; `edges`: whether a model
-    reads their features."""
+    """Order the rows that a rank's sampled batch reads by the rank that has them: those of nodes, and those of events (edges), by their
+    numbers in the whole stream. `edges`: whether a model reads features of events; if not, all are the rank's own."""
     parts, rank = local_part
     nodes = RowsByOwner(neighbourhood.nodes, parts.node[neighbourhood.nodes], rank, parts.count)
     home = parts.event[neighbourhood.edges] if edges else np.full(neighbourhood.edges.size, rank)
@@ -77,7 +79,8 @@ def rows_by_owner(
 def iteration_contributions(
     source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
 ) -> Contributions:
-    """Compute the contributions of an iteration: of all ranks, or, without parts, only of this one."""
+    """Find which contributions to node memory an iteration of a distributed stream makes: those of all ranks, or, for an assignment without
+    parts, only those of `rank`. delivers: to how many neighbours of an event's ends its mail goes, too (APAN)."""
     if assignment.parts is None:
         own = assignment.rank_events(iteration, rank)
         whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
@@ -98,7 +101,8 @@ def count_distributed_batches(
     seed: int,
     edges: bool,
 ) -> DistributedStatistics:
-    """Count the rows that the batches of all ranks read of each other. edges: whether a model reads features of sampled events."""
+    """Count the rows that the batches of all ranks read of each other, for planners, by sampling them all. negatives(events, rank): gives
+    the negatives of a rank's events; seed: of sampling; edges: whether a model reads features of sampled events."""
     hops, ranks = len(sampling.fanouts), assignment.ranks
     counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
     for iteration in range(assignment.iterations):

@@ -19,7 +19,10 @@ Roots = tuple[Int32, Int32]  # nodes [R] and the first event that each does not 
 def thread_affinity(
     tcsr: TCSR, batches: Iterable[Roots], threads: int, fanouts: Sequence[int] = (), similarity: Similarity = "chunks"
 ) -> Float64:
-    """Compute how alike T threads sample over these batches: float64 [T, T], symmetric, -1 on the diagonal.
+    """Compute how alike T sampling threads (of one rank's CPU sampler) read, over these batches of an event stream, so that those that
+    share most can be bound to CPUs that share caches (FAST §4.4): float64 [T, T], symmetric, -1 on the diagonal.
+
+    batches: each the roots, nodes int32 [R] and the first event that each does not see, int32 [R].
 
     chunks: thread i samples the i-th of T parts of a batch's roots, rounded up, as it does when it is bound; two threads are as similar as
     the sets of nodes that they read (Jaccard), and a batch adds that. as-published: Algorithm 2 as printed. Parts are rounded down; root k

@@ -17,14 +17,15 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Settings of sampling across the boundary of a part.
+    """Settings of sampling neighbours across the boundary of a rank's part of a partitioned stream (MemShare §3.3): all local neighbours,
+    and a few remote ones, weighted to stand for the rest.
 
     theta: of a root's remote neighbours, the share that is sampled in expectation (eq. 17's Θ is theta times their number); 0: only local
     ones; 1 or more: all, as `recent`. decay: δ of eq. 17, 1 / unit of time; 0: remote ones are alike. complete: slots that are left free
     are filled with older local neighbours ("repeated until a sufficient number of neighbors are sampled").
 
-    Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it
-    reaches beyond them. Raises UserError for a number that is negative or not finite.
+    Without completion a weighted sum over the sampled has the sum over the recent neighbours as its expectation (§3.3); with it, it reaches
+    beyond them. Raises UserError for a number that is negative or not finite.
     """
 
     theta: float
@@ -38,7 +39,8 @@ class Boundary:
 
 
 class LocalPart(NamedTuple):
-    """Part that samples: part `rank` of parts. Their events are numbered as those of the T-CSR that is sampled."""
+    """Part of a partitioned stream that samples on a rank: part `rank` of `parts`, whose events are numbered as those of the T-CSR that is
+    sampled."""
 
     parts: EventPartition
     rank: int
@@ -55,11 +57,11 @@ def sample(
     seed: int = 0,
     threads: int = 0,
 ) -> WeightedNeighbors:
-    """Sample up to `fanout` neighbours of each root, int32 [R] twice, with their weights, as boundary_decay.sample. t [M]: times of the
-    events.
+    """Sample up to `fanout` neighbours of each root, nodes int32 [R] before event `before` int32 [R], across the boundary of a rank's part:
+    all local ones, some remote ones, each with a weight (`Boundary`; MemShare §3.3). t [M]: times of the events.
 
-    An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as that does, and for a rank
-    that has no part.
+    An event is local where it is in the rank's part and its other end is, too, or is shared. Raises UserError as
+    `cuda_ext.sampling.boundary_decay.sample`, and for a rank that has no part.
     """
     if not 0 <= local_part.rank < local_part.parts.count:
         raise UserError(f"LocalPart.rank: expected a part from 0 to {local_part.parts.count - 1}, got {local_part.rank}")

@@ -15,8 +15,11 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedStream:
-    """Stream with its T-CSR, of the same events under the same numbers; numbers int32 [M]: those that they have in the whole stream, of
-    which these are some, None: the same. Raises UserError where the two differ in size."""
+    """Event stream with its T-CSR (temporal CSR, in which the sampler finds a node's events), both with the same numbers of events.
+
+    numbers int32 [M]: those that the events have in the whole stream, of which these are some; None: the same. Raises UserError where
+    stream and T-CSR differ in size.
+    """
 
     stream: EventStream
     tcsr: TCSR
@@ -32,14 +35,15 @@ class IndexedStream:
             )
 
     def original(self, events: Int32) -> Int32:
-        """Return numbers in the whole stream; they ascend where these do."""
+        """Return the numbers in the whole stream of some of these events, int32; they ascend where these do."""
         return events if self.numbers is None else self.numbers[events]
 
     def roots(self, part: EventNumbers, negatives: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
-        """Return roots of a batch: sources, destinations, and `negatives` [B, k], event by event; the first event
-        that they do not see; their times, those of their events. int32 [R], int32 [R], [R] with R = B (2 + k).
+        """Return the roots of a batch, for which neighbours are sampled: nodes int32 [R], the first event that each does not see (`before`)
+        int32 [R], and their times [R], those of their events.
 
-        sources: without the destinations, R = B (1 + k).
+        They are the sources of the events `part`, their destinations (not with `sources`), and then `negatives` [B, k], event by event: R =
+        B (2 + k), with `sources` B (1 + k).
         """
         span = row_index(part)
         negatives = negatives.reshape(len(part), -1)

@@ -23,7 +23,7 @@ GROUP = 32  # roots that a thread has under way
 
 
 class CacheLevel(NamedTuple):
-    """Caches of one level: one for each group of processors that share it."""
+    """Caches of one level of a CPU, for the model of sampling threads' hit rates: one cache for each group of processors that share it."""
 
     level: Level
     kilobytes: int
@@ -35,14 +35,17 @@ XEON = (CacheLevel("core", 32, 8), CacheLevel("l2", 1024, 16), CacheLevel("l3", 
 
 
 class MemoryAccesses(NamedTuple):
-    """Memory accesses of a batch, in their order: the thread that reads, and the line of memory, int64 [n] each."""
+    """Memory accesses of sampling one batch, in their order: the thread that reads, and the line of memory (64 bytes) that it reads, int64
+    [n] each."""
 
     thread: Int64
     line: Int64
 
 
 def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> MemoryAccesses:
-    """Return the memory accesses of T bound threads that sample the latest `fanout` neighbours of a batch's roots, each its part."""
+    """List the memory accesses of `threads` bound threads that sample the latest `fanout` neighbours of a batch's roots, each thread its
+    part: a model of the CPU sampler's loop, not a measurement. roots: nodes int32 [R] and the first event that each does not see, int32
+    [R]."""
     root = []
     steps = []
     lines = []
@@ -89,10 +92,11 @@ def sampler_reads(tcsr: TCSR, roots: Roots, fanout: int, threads: int) -> Memory
 def hit_rates(
     batches: Iterable[MemoryAccesses], cpus: Iterable[Sequence[int]], topology: CpuTopology, levels: Sequence[CacheLevel] = XEON
 ) -> list[float]:
-    """Return the hit rate of each level of the CPU's caches, the nearest first: the share of the accesses that reach the level which hit.
+    """Compute how often sampling threads would find what they read in the caches of a CPU, level by level, the nearest first: of the
+    accesses that reach a level, the share that hit. A model, not a measurement (FAST §4.4).
 
-    cpus: where each thread runs, batch by batch. Only misses of one level reach the next; nan where nothing reaches it. Raises UserError
-    for a CPU that the machine does not have.
+    batches: accesses of each batch (`sampler_reads`); cpus: for each batch the CPU that each thread runs on. Only misses of one level reach
+    the next; nan where nothing reaches it. Raises UserError for a CPU that the machine does not have.
     """
     numbers = {cpu.number: at for at, cpu in enumerate(topology.cpus)}
     line, place = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -22,7 +22,7 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Settings of how the neighbours of a batch are sampled: `fanouts` of each hop, the nearest first.
+    """Settings of how the neighbours of a batch of events are sampled: `fanouts` of each hop, the nearest first.
 
     windows, duration: of DySAT, whose roots have a neighbourhood in each of so many spans of that length before them (Sankar et al. 2020,
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
@@ -50,7 +50,8 @@ class Sampling:
 
 
 class Hop(NamedTuple):
-    """Hop of a tree: K slots of each of T targets; what stands in one that is not `there` has no meaning, but is a row."""
+    """Hop of a tree of sampled neighbours: K slots for each of T targets. What stands in a slot that is not `there` has no meaning, but is
+    a row that can be read."""
 
     slot: Int64  # [T, K]: a target of the next level
     there: Bool  # [T, K]
@@ -60,7 +61,8 @@ class Hop(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Tree of sampled neighbours: hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are the roots."""
+    """Tree of neighbours sampled for a batch: hop k leads from the targets of level k to those of level k + 1; the targets of level 0 are
+    the roots."""
 
     levels: list[Int64]  # [T]: a row of the batch's nodes
     hops: list[Hop]
@@ -68,8 +70,8 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """SampledNeighbors neighbourhood of a batch. nodes int32 [U] and edges int32 [E], events of the stream: rows to gather. trees: one a
-    window, the oldest first."""
+    """Neighbourhood sampled for a batch of events, as index arrays over the rows that a model reads. nodes int32 [U] and edges int32 [E]
+    (numbers of events): the rows to read. trees: one for each window, the oldest first, whose indices are into them."""
 
     nodes: Int32
     edges: Int32
@@ -100,8 +102,9 @@ def sample(
     threads: int = 0,
     local_part: LocalPart | None = None,
 ) -> Neighbourhood:
-    """Sample the neighbourhoods of roots: nodes int32 [R], the first event that each does not see, int32 [R], and their times [R]. t [M]:
-    times of the events. local_part: the part that samples, where `sampling` has a boundary.
+    """Sample the neighbourhood of a batch of an event stream, for its roots: nodes int32 [R], the first event that each does not see, int32
+    [R], and their times [R] (`IndexedStream.roots`). t [M]: times of the events. local_part: the part that samples, where `sampling` has a
+    boundary.
 
     Raises UserError as `TCSR.sample` and `boundary.sample`, and for a boundary without a local part.
     """
@@ -131,7 +134,8 @@ def sample(
 
 
 def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
-    """Return rows to gather, int32 [U], and for each of ids [n] its row: the different ones in ascending order, or as they stand."""
+    """Find which rows a batch reads, from sampled ids [n], which may repeat: return the rows int32 [U], the different ids in ascending
+    order (not `unique`: all of them as they stand), and for each id the index of its row, int64 [n]."""
     if not unique:
         return ids, np.arange(ids.size)
     return unique_ids(ids)

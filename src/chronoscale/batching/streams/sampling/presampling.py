@@ -21,7 +21,8 @@ BatchNegatives = Callable[[EventNumbers], Int32]  # negatives [B] or [B, k] of t
 def sample_batches(
     source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, ranks: range | None = None
 ) -> Iterator[tuple[int, Neighbourhood]]:
-    """Sample batches that have events, one by one, of these ranks (None: all), each with its number, iteration x ranks + rank."""
+    """Sample the neighbourhoods of an assignment's batches that have events, one by one, each with its number, iteration x ranks + rank:
+    before training, to plan or to fill caches. ranks: whose batches, None: all. negatives(events): gives those of a batch's events."""
     for iteration in range(assignment.iterations):
         before = assignment.all_events(iteration).start
         for rank in ranks or range(assignment.ranks):
@@ -34,7 +35,8 @@ def sample_batches(
 def rows_by_batch(
     source: IndexedStream, assignment: BatchAssignment, sampling: Sampling, negatives: BatchNegatives, seed: int, rank: int
 ) -> list[CachedRows]:
-    """Return the different nodes and events that each of a rank's batches reads, ascending."""
+    """Sample all batches of one rank before an epoch begins and return, for each, the different nodes and events that it reads,
+    ascending."""
     return [
         distinct_rows(sampled, source)
         for _, sampled in sample_batches(source, assignment, sampling, negatives, seed, range(rank, rank + 1))
@@ -42,12 +44,13 @@ def rows_by_batch(
 
 
 def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
-    """Return the different nodes of a sampled batch, and its different events by their numbers in the whole stream; ascending."""
+    """Return the different nodes and events that a sampled batch reads, events by their numbers in the whole stream; ascending."""
     return CachedRows(unique_ids(sampled.nodes)[0], source.original(unique_ids(sampled.edges)[0]))
 
 
 def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
-    """Count in how many of the batches each node and each event is (FAST, Algorithm 1, lines 1 to 5)."""
+    """Count in how many of the sampled batches each of `nodes` nodes and each of `events` events is read, by which a device's cache is
+    filled (FAST, Algorithm 1, lines 1 to 5)."""
     frequencies = RowFrequencies(np.zeros(nodes, np.int32), np.zeros(events, np.int32))
     for batch in batches:
         frequencies.nodes[batch.nodes] += 1

@@ -17,8 +17,8 @@ Place = tuple[Cpu, ...]  # two CPUs, or the one that is left over
 
 @dataclass(frozen=True, slots=True)
 class ThreadBinding:
-    """Binding of threads to CPUs. cpus: of thread i the CPU; none where threads are better left to the system, and `note` says why. pairs:
-    of threads that belong together."""
+    """Binding of sampling threads to CPUs. cpus: the CPU of each thread; none where threads are better left to the system, and `note` says
+    why. pairs: of threads that sample alike."""
 
     cpus: tuple[int, ...]
     pairs: tuple[Pair, ...]
@@ -26,13 +26,14 @@ class ThreadBinding:
 
 
 def bind_by_affinity(affinity: Float64, topology: CpuTopology) -> ThreadBinding:
-    """Bind T threads by their affinity [T, T]: the matching of most affinity (Blossom) goes to pairs of CPUs. Raises as `place_pairs`."""
+    """Choose a CPU for each of T sampling threads so that those that sample alike share caches (FAST §4.4): threads are paired for the most
+    affinity (`match_threads`; affinity [T, T] from `thread_affinity`), and pairs placed on pairs of CPUs. Raises as `place_pairs`."""
     return place_pairs(match_threads(affinity), affinity, topology)
 
 
 def match_threads(affinity: Float64) -> tuple[Pair, ...]:
-    """Pair threads so that the sum of affinities within pairs is largest (blossom algorithm, Edmonds 1965); of an odd number one has no
-    partner, and comes last.
+    """Pair sampling threads so that the sum of affinities within pairs is largest (blossom algorithm, Edmonds 1965); affinity [T, T]. Of an
+    odd number of threads one has no partner, and comes last.
 
     Raises UserError for anything but a symmetric matrix of finite numbers.
     """
@@ -51,7 +52,7 @@ def match_threads(affinity: Float64) -> tuple[Pair, ...]:
 
 
 def place_pairs(pairs: Sequence[Pair], affinity: Float64, topology: CpuTopology) -> ThreadBinding:
-    """Place pairs of threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
+    """Place pairs of sampling threads on pairs of CPUs: SMT siblings first, then those that share an L2, an L3, a NUMA node.
 
     Nodes and L3 caches are filled one after another, those with the most CPUs first; next to pairs that are there comes the one with most
     affinity to them, within the L3, then within the node. Threads stay where the system puts them where no two CPUs share a core or an L2
@@ -111,8 +112,8 @@ def _places(topology: CpuTopology) -> list[Place]:
 
 
 def reason_unbound(topology: CpuTopology) -> str:
-    """Return why threads stay where the system puts them: no two CPUs share anything but one L3, which all share; '' where they are
-    bound."""
+    """Return why sampling threads are not bound to CPUs on this machine: no two CPUs share anything but one L3, which all share; '' where
+    they are bound."""
     if topology.shares("core") or topology.shares("l2") or len(topology.groups("l3")) > 1:
         return ""
     finding = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"

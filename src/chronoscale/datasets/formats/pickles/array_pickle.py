@@ -19,8 +19,8 @@ DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, Overflo
 
 
 def read_pickle(path: Path) -> Any:
-    """Read the content of a pickle of Python 2 or 3, arrays as `PickledArray`. Raises UserError where it is damaged or names anything
-    else."""
+    """Read a pickled adjacency matrix of a dataset (`adj_mx.pkl`), of Python 2 or 3, without running code: lists, text and numbers as they
+    are, arrays as `PickledArray`. Raises UserError where it is damaged or names any other class or function."""
     try:
         return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:
@@ -45,7 +45,7 @@ class _DType:
 
 
 class PickledArray:
-    """Array as a pickle rebuilds it; empty until shape, type and bytes have been read."""
+    """NumPy array that `read_pickle` rebuilds from a dataset's pickle; `values` is empty until shape, type and bytes have been read."""
 
     values: NDArray[Any] = np.zeros(0)
 

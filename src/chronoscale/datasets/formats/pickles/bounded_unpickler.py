@@ -13,9 +13,10 @@ COPIES = 16  # files that nobody made to fill memory have each byte copied once 
 
 
 class BoundedUnpickler(pickle._Unpickler):
-    """Unpickler that makes copies of `COPIES` times the file's size at most, and of what memory there is. `find_class` is a format's own.
+    """Unpickler for dataset files of unknown origin: what it copies is at most `COPIES` times the file's size, and fits into free memory. A
+    subclass's `find_class` says which names a format's pickles may hold.
 
-    In Python: the one in C takes all memory for a pickle that counts its objects from 2**32 on.
+    Written in Python, as the one in C takes all memory for a pickle that numbers its objects from 2**32 on.
     """
 
     def __init__(self, data: bytes, encoding: str = "ASCII") -> None:
@@ -23,7 +24,8 @@ class BoundedUnpickler(pickle._Unpickler):
         self._left = min(COPIES * len(data), free_memory())
 
     def counted(self, make: Callable[..., Any], *arguments: Any) -> Any:
-        """Call what copies its arguments, whose copies count. Raises UnpicklingError where they come to too much."""
+        """Call `make`, which copies its arguments, and subtract their sizes from the bytes that this file may still copy. Raises
+        UnpicklingError once none are left."""
         self._left -= sum(len(argument) for argument in arguments if isinstance(argument, (str, bytes, bytearray, list)))
         if self._left < 0:
             raise pickle.UnpicklingError("refused copies that fill memory")

@@ -93,7 +93,8 @@ class _Unpickler(BoundedUnpickler):
 
 
 def read_tensor(path: Path) -> NDArray[Any]:
-    """Map the tensor of a .pt file. Raises UserError for a file that is missing, damaged, of a torch before 1.6, or that holds anything but
+    """Map the one tensor in a .pt file of a dataset, such as TGL's features, without torch and without running code: an array on disk, of
+    the tensor's shape and dtype. Raises UserError for a file that is missing, damaged, of a torch before 1.6, or that holds anything but
     one dense tensor of numbers."""
     advice = f"numpy.save('{path.stem}.npy', torch.load('{path.name}').float().numpy()) writes what can be read"
     try:

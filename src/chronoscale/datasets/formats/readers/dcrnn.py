@@ -43,10 +43,11 @@ def read(
     missing: Missing = None,
     time_of_day: TimeOfDay = False,
 ) -> Signal:
-    """Read a table of readings (steps x sensors, one channel, NaN: missing) with `adjacency` or the only `adj_mx*.pkl` beside it.
+    """Read a traffic dataset of DCRNN as a signal: a table of readings in pandas' HDF5 (steps x sensors, one channel, NaN: missing) with
+    `adjacency`, or the only `adj_mx*.pkl` beside it.
 
-    `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of
-    the table's sensors. node_ids where all sensors are decimal. Readings equal to `missing` are missing (METR-LA: 0). `time_of_day` adds a
+    `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of the
+    table's sensors. node_ids where all sensors are decimal. Readings equal to `missing` are missing (METR-LA: 0). `time_of_day` adds a
     channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a file that is missing,
     damaged, or does not fit, and where time falls.
     """

@@ -15,9 +15,10 @@ HEADER = re.compile(r"user\w*,\s*item\w*,\s*time\w*,\s*\w*label\b")
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read a JODIE file (wikipedia, reddit, mooc, lastfm), with its features and labels: items get ids after the users.
+    """Read a JODIE csv file (wikipedia, reddit, mooc, lastfm) as an event stream, with its features and labels. The stream is bipartite:
+    items get ids after the users.
 
-    Raises UserError, `file:line: what`.
+    `sort`, `strict`: sort events that are not in the order of time without a warning, or refuse them. Raises UserError, `file:line: what`.
     """
     tables = []
     for file in as_paths(path):

@@ -16,10 +16,11 @@ TABLE = EdgeList(("src dst _weight time",), comment="%", smallest_id=1)
 
 
 def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read a KONECT graph with time. In a bipartite one (`% bip`) right nodes come after the left ones; weights are dropped unless
-    `columns` names them.
+    """Read a KONECT graph with times as an event stream. In a bipartite one (`% bip`) right nodes come after the left ones; weights are
+    dropped unless `columns` names them.
 
-    Raises UserError, `file:line: what`, and where the second comment line promises another number of edges (a truncated file).
+    `sort`, `strict`: sort events that are not in the order of time without a warning, or refuse them. Raises UserError, `file:line: what`,
+    and where the second comment line promises another number of edges (a truncated file).
     """
     tables = TABLE.tables(path)
     heads = [_head(table) for table in tables]

@@ -16,10 +16,11 @@ TABLE = EdgeList(("src dst _weight time", "src dst time"), comment="%")
 def read(
     path: Paths, *, columns: ColumnRoles = None, bipartite: Bipartite = False, sort: Sort = False, strict: Strict = False
 ) -> EventStream:
-    """Read a temporal graph of the Network Repository; `bipartite` (the rec-* collection) puts items after users; weights are dropped
-    unless `columns` names them.
+    """Read a temporal graph of the Network Repository as an event stream; `bipartite` (the rec-* collection) puts items after users;
+    weights are dropped unless `columns` names them.
 
-    Raises UserError, `file:line: what`, also for the files of this collection that have no time.
+    `sort`, `strict`: sort events that are not in the order of time without a warning, or refuse them. Raises UserError, `file:line: what`,
+    also for the files of this collection that have no time.
     """
     table = replace(TABLE, comment="#") if first_line(as_paths(path)[0]).startswith("#") else TABLE
     return table.read(path, columns, bipartite=bipartite, order=order_policy(sort, strict))

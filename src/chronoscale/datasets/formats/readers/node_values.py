@@ -17,8 +17,9 @@ SUFFIX = "node_values.npy"
 
 
 def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
-    """Read `Xnode_values.npy` with `Xadj_mat.npy` (or `adjacency`); edges i -> j where the matrix is not zero.
-    Readings that are NaN or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on.
+    """Read a traffic dataset of PyTorch Geometric Temporal as a signal: `Xnode_values.npy` [T, N, C] with `Xadj_mat.npy` [N, N] (or
+    `adjacency`); edges i -> j where the matrix is not zero. Readings that are NaN or equal to `missing` are missing. The file has no times:
+    `time_of_day` is steps a day, from midnight on.
 
     Raises UserError naming a file that is missing, damaged or of another shape.
     """

@@ -34,13 +34,15 @@ def read(
     sort: Sort = False,
     strict: Strict = False,
 ) -> SnapshotSequence | EventStream | Signal:
-    """Read an archive of the keys
+    """Read a dataset from a NumPy archive, whose keys say of which kind it is:
 
-    snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`), classes [N]
-    (of nodes, from 0; -1: unlabelled);
-    events: src, dst, t [M], num_nodes or node_names [N]; other numeric [M] or [M, D] arrays become features, in the archive's order;
-    signal: `values` [T, N] or [T, N, C] (NaN: no reading), edge_index [2, E], and if present `weight` [E].
-    Warns of arrays that are not read and not ignored. Raises UserError naming the file, and the key where one is missing or wrong.
+    - snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`), classes [N]
+      (of nodes, from 0; -1: unlabelled);
+    - events: src, dst, t [M], num_nodes or node_names [N]; other numeric [M] or [M, D] arrays become features, in the archive's order;
+    - signal: `values` [T, N] or [T, N, C] (NaN: no reading), edge_index [2, E], and if present `weight` [E].
+
+    Warns of arrays that are not read and not named by `ignore`. Raises UserError naming the file, and the key where one is missing or
+    wrong.
     """
     path = Path(path)
     arrays = read_archive(path)

@@ -21,6 +21,10 @@ def read(
     strict: Strict = False,
     skip: Annotated[int, "lines before the data, such as a header"] = 0,
 ) -> EventStream:
-    """Read a table with ids from 0 or 1 or sparse; without a time, the order of the lines is it. Raises UserError, `file:line: what`,
-    also for more columns than three that nothing says the roles of."""
+    """Read a text table without a header as an event stream, ids from 0 or 1 or sparse; where no column is a time, the order of the lines
+    is it.
+
+    columns: the role of each column (src, dst, time, weight, label, feature; _ skips one). Raises UserError, `file:line: what`, also for
+    more than three columns of which `columns` does not say the roles.
+    """
     return TABLE.read(path, columns, bipartite=bipartite, order=order_policy(sort, strict), skip=skip)

@@ -19,7 +19,8 @@ READ = ("edges", "weights", *READINGS)
 
 
 def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
-    """Read a static graph with a signal, one channel unless the readings have a third axis.
+    """Read a dataset of PyTorch Geometric Temporal's JSON files (a static graph and readings at its nodes) as a signal; one channel unless
+    the readings have a third axis.
 
     Readings that are null, NaN or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on.
     Raises UserError naming file and key.

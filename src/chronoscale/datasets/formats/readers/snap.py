@@ -16,7 +16,7 @@ TIMES = ("t", "time", "timestamp", "unixts", "date", "datetime", "unixtime", "un
 
 
 def read(path: Paths, *, columns: ColumnRoles = None, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read a file of SNAP's temporal collection (sx-stackoverflow, wiki-talk-temporal).
+    """Read a file of SNAP's temporal networks (sx-stackoverflow, wiki-talk-temporal) as an event stream.
 
     Raises UserError, `file:line: what`, also where the comment above the data names a third column that is no time, as in SNAP's signed
     networks (`# FromNodeId ToNodeId Sign`).

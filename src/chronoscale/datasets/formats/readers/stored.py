@@ -12,8 +12,8 @@ from chronoscale.errors import UserError
 
 
 def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = False) -> Dataset:
-    """Map a folder that `store.save` wrote. Raises UserError naming a file that is missing or damaged, and for options of a signal where
-    the folder holds none."""
+    """Map a dataset from a folder that `store.save` (or `chronoscale data convert`) wrote. Raises UserError naming a file that is missing
+    or damaged, and for `missing` or `time_of_day`, options of a signal, where the folder holds none."""
     dataset = store.load(path)
     if isinstance(dataset, Signal):
         return apply_signal_options(dataset, missing, time_of_day)

@@ -37,7 +37,8 @@ Words = NDArray[Any]  # of text [M]
 
 @dataclass(frozen=True, slots=True)
 class LinkFormat:
-    """Columns of a dataset of links: `fields` after time, source and destination, in order, of which `features` makes `width` features."""
+    """Columns of one of TGB's datasets of links: `fields` are the names of those after time, source and destination, in order; `features`
+    makes float32 [M, width] of them."""
 
     fields: tuple[str, ...]
     width: int
@@ -91,16 +92,17 @@ LINK_FORMATS = {
 
 
 def matches(path: Path, first: str) -> bool:
-    """Whether a file has one of these names."""
+    """Return whether a dataset file is one of TGB's, by its name; `first`, its first line, is not looked at."""
     named = NAME.fullmatch(path.name)
     return named is not None and named[1] in (*JODIE, *LINK_FORMATS)
 
 
 def read(path: str | Path, *, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read one of TGB's files of links. Features: of tgbl-coin and tgbl-review log2(weight), of tgbl-comment words / 5000 and score, of
-    tgbl-flight 16 characters as numbers, of the others the file's. `node_ids` where all names of nodes are integers.
+    """Read one of TGB's files of links as an event stream. Features: of tgbl-coin and tgbl-review log2(weight), of tgbl-comment words /
+    5000 and score, of tgbl-flight 16 characters as numbers, of the others the file's. `node_ids` where all names of nodes are integers.
 
-    Raises UserError, `file:line: what`, and for a name that is none of TGB's.
+    `sort`, `strict`: sort events that are not in the order of time without a warning, or refuse them. Raises UserError, `file:line: what`,
+    and for a name that is none of TGB's.
     """
     file = Path(path)
     named = NAME.fullmatch(file.name)

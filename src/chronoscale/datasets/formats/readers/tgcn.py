@@ -15,11 +15,11 @@ from chronoscale.errors import UserError
 
 
 def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
-    """Read `X_speed.csv` with `X_adj.csv` (or `adjacency`): one channel, edges i -> j where the matrix is not zero.
+    """Read a traffic dataset of T-GCN as a signal: `X_speed.csv` with `X_adj.csv` (or `adjacency`); one channel, edges i -> j where the
+    matrix is not zero.
 
     Readings that are nan or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on
-    (los_loop: 288).
-    Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
+    (los_loop: 288). Raises UserError, `file:line: what`, and where the matrix does not fit the readings.
     """
     path = Path(path)
     adjacency = adjacency_of(path) if adjacency is None else Path(adjacency)
@@ -47,7 +47,7 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
 
 
 def adjacency_of(path: Path) -> Path:
-    """Return the path of the matrix beside `X_speed.csv`: `X_adj.csv`."""
+    """Return the path of the adjacency matrix that T-GCN's datasets have beside the readings: of `X_speed.csv`, `X_adj.csv`."""
     return path.with_name(path.name.rsplit("_", 1)[0] + "_adj.csv")
 
 

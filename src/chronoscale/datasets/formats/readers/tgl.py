@@ -30,20 +30,20 @@ PARTS = {0: "to train", 1: "to validate", 2: "to test"}
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it looks like one of TGL's."""
+    """Return whether a path is a folder of a TGL dataset: with TGL's edges.csv or ext_full.npz in it, and no meta.json of this package."""
     here = path / tgl_folder.EDGES, path / tgl_folder.GRAPH
     return path.is_dir() and not (path / "meta.json").exists() and any(file.exists() for file in here)
 
 
 def matches(path: Path, first: str) -> bool:
-    """Whether a folder or a file's first line looks like TGL's."""
+    """Return whether a path is a TGL dataset: a folder with TGL's files, or a csv whose first line names src, dst and time."""
     return is_folder(path) or {*map(str.strip, first.split(","))} >= HEADER
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
-    """Read TGL's folder, or edge lists. Of a folder: `edges.csv`, or without it `ext_full.npz` where every event stands in it once;
-    `edge_features` and `node_features` (.pt or .npy), `labels.csv` where it has one label an event. Its split (`ext_roll`) goes into the
-    account, and columns of other names are not read.
+    """Read TGL's dataset folder, or its edge lists, as an event stream. Of a folder: `edges.csv`, or without it `ext_full.npz` where every
+    event stands in it once; `edge_features` and `node_features` (.pt or .npy), `labels.csv` where it has one label an event. Its split
+    (`ext_roll`) goes into the account, and columns of other names are not read.
 
     Raises UserError, `file:line: what`, and where files of a folder do not fit one another, or an event id stands twice.
     """

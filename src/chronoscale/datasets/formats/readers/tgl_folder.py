@@ -27,8 +27,8 @@ EventColumns = dict[str, NDArray[Any]]
 
 
 def check_graph(path: Path, events: int, nodes: int) -> None:
-    """Check that a T-CSR is of so many events, each in it once or, with `gen_graph.py --add_reverse`, twice, and not of fewer nodes. Only
-    sizes are read. Raises UserError."""
+    """Check that the T-CSR in a TGL folder (`ext_full.npz`) fits its edges.csv: it holds each of `events` events once or, made with
+    `gen_graph.py --add_reverse`, twice, and `nodes` nodes or more. Only sizes are read. Raises UserError."""
     shapes = _read_shapes(path)
     (entries,), (rows,) = shapes["eid"], shapes["indptr"]
     if entries not in (events, 2 * events):
@@ -38,8 +38,9 @@ def check_graph(path: Path, events: int, nodes: int) -> None:
 
 
 def read_graph(path: Path) -> EventColumns:
-    """Read src, dst, id int64 [M] and time of a T-CSR that has every event once: in the row of its source, numbered by eid. Raises
-    UserError where events stand in it twice, since which end is the source is lost, and for arrays that are no T-CSR."""
+    """Read the events of a TGL folder from its T-CSR (`ext_full.npz`), for a folder without edges.csv: columns src, dst int64 [M] and time
+    [M], in the order of event ids; an event's source is the node in whose row it stands. Raises UserError where events stand in it twice,
+    since which end is the source is lost, and for arrays that are no T-CSR."""
     _read_shapes(path)
     arrays = read_archive(path)
     indptr, indices, eid = (_integer_array(path, arrays, key) for key in ("indptr", "indices", "eid"))
@@ -67,8 +68,12 @@ def read_graph(path: Path) -> EventColumns:
 
 
 def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float32] | None:
-    """Read features of events: the file, if there is one, and its rows in the order of the events, float32 [M, D]. The row of an event is
-    its id. Raises UserError where there is not a row for each event, or a number is not finite."""
+    """Read the features of events in a TGL folder (edge_features.pt or .npy): the file's path and its rows in the order of the events,
+    float32 [M, D]; None where there is no such file.
+
+    columns: those of the events that have been read; an event's row is its `id`, or its place without ids. Raises UserError where there is
+    not a row for each event, or a number is not finite.
+    """
     matrix = _read_matrix(folder, "edge_features")
     if matrix is None:
         return None
@@ -85,8 +90,9 @@ def read_edge_features(folder: Path, columns: EventColumns) -> tuple[Path, Float
 
 
 def add_node_features(folder: Path, stream: EventStream) -> EventStream:
-    """Add the features of its nodes to a stream, where the folder has any; the account says what is left out. Raises UserError where a node
-    has no row, or a number is not finite."""
+    """Return a stream that was read from a TGL folder with the folder's node features (node_features.pt or .npy), if there are any; rows of
+    nodes without an event are left out, as the stream's account then says. Raises UserError where a node has no row, or a number is not
+    finite."""
     matrix = _read_matrix(folder, "node_features")
     if matrix is None:
         return stream
@@ -107,7 +113,9 @@ def add_node_features(folder: Path, stream: EventStream) -> EventStream:
 
 
 def add_labels(path: Path, columns: EventColumns) -> str:
-    """Put labels into the columns where there is one for each event, by its source and time; what was done, in words."""
+    """Add the column `label`, int64 [M], to `columns` of a TGL folder's events, from its labels.csv, where that has exactly one label for
+    each event's source and time; else leave them. Returns a sentence on which of the two was done. Raises UserError for a malformed file.
+    """
     header = tuple(name.strip() for name in first_line(path).split(","))
     if not {"node", "time", "label"} <= {*header} or any(header.count(name) > 1 for name in ("node", "time", "label")):
         raise UserError(f"{path}:1: expected a header with node, time and label, found '{','.join(header)[:60]}'")

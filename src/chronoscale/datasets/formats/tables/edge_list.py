@@ -23,8 +23,11 @@ Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
 
 @dataclass(frozen=True, slots=True)
 class EdgeList:
-    """Format of tables of events without a header: its documented orders of columns, at most one for each number of fields; lines that
-    begin with `comment` are none of it."""
+    """Format of dataset files that are tables of events without a header, such as SNAP's or KONECT's.
+
+    layouts: the documented orders of columns, at most one for each number of columns, such as "src dst time". comment: how lines begin that
+    are no data. smallest_id: of a node, 0 or 1.
+    """
 
     layouts: tuple[str, ...]
     comment: str | None = None
@@ -33,18 +36,23 @@ class EdgeList:
     def read(
         self, path: Paths, columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn", skip: int = 0
     ) -> EventStream:
-        """Read events of one or several files. Raises UserError, `file:line: what`, for a table of another number of fields, and where what
-        is documented as the time never changes: weights are like that."""
+        """Read an event stream from one or several files of this format. columns: the role of each column, where it is not the documented
+        one. order: what to do with events out of time order. skip: lines before the data.
+
+        Raises UserError, `file:line: what`, for a table of another number of columns, and where what is documented as the time never
+        changes: weights are like that.
+        """
         return self.events(self.tables(path, skip), columns, bipartite=bipartite, order=order)
 
     def tables(self, path: Paths, skip: int = 0) -> list[TextTable]:
-        """Return the numbers of every file. Raises UserError, `file:line: what`."""
+        """Open every file of a dataset in this format as a table of numbers, `skip` lines before the data passed over; rows are read later.
+        Raises UserError, `file:line: what`, for a file without data, or with a header."""
         return [self._table(file, skip) for file in as_paths(path)]
 
     def events(
         self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn"
     ) -> EventStream:
-        """Return the events of tables that are open. Raises as `read`."""
+        """Build an event stream from tables of this format that are open (`tables`). Arguments and errors as in `read`."""
         try:
             named = None if columns is None else parse_roles(columns)
         except UserError as error:

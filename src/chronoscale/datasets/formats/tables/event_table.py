@@ -21,12 +21,12 @@ BELOW = ("label", "split")  # these may be
 
 
 class EventTable:
-    """Columns of events from text files, by role. src, dst and node (ids of the source), id, label, split: int64 [M]. time: int64 [M] where
-    every entry is an integer, else float64, and the place in the files where no column holds it. features: float32 [M, D], of weights and
-    features.
+    """Columns of the events in a dataset's text files, by role, read one file after another; on disk beyond a megabyte.
 
-    Raises UserError, `file:line: what`, for ids, labels or parts of a split that are no integers, ids below `smallest_id`, and times that
-    float64 would round.
+    columns["src"], ["dst"], ["node"] (ids of nodes), ["id"] (of the event), ["label"], ["split"]: int64 [M], each if `roles` has it.
+    ["time"]: int64 [M] where every entry is an integer, else float64; the place in the files where no column holds it. ["features"]:
+    float32 [M, D], of weights and features. Raises UserError, `file:line: what`, for ids, labels or parts of a split that are no integers,
+    ids below `smallest_id`, and times that float64 would round.
     """
 
     def __init__(self, tables: Sequence[TextTable], roles: Roles, smallest_id: int = 0) -> None:
@@ -52,12 +52,12 @@ class EventTable:
         return sum(table.rows for table in self.tables)
 
     def error(self, row: int, problem: str) -> UserError:
-        """Return the error at `row` of all files together, with file and line."""
+        """Return the error for an event of the table, with its file and line; row: counted from 0 over all files."""
         table, row = self._place(row)
         return table.error(row, problem)
 
     def line(self, row: int) -> int:
-        """Return the line of its file that holds `row` of all files together."""
+        """Return the number of an event's line in its file; row: the event, counted from 0 over all files."""
         table, row = self._place(row)
         return table.line(row)
 
@@ -68,20 +68,21 @@ class EventTable:
 
     @property
     def timed(self) -> str:
-        """Clause that names the field which is read as the time, for the end of an error message; '' where no field is."""
+        """Clause for the end of an error message that says which column was read as the time; '' where none was."""
         return f"; field {self.roles.index('time') + 1} is read as the time" if "time" in self.roles else ""
 
 
 class TimeColumn:
-    """Column of times: int64 until the first entry with a fraction, from then on float64."""
+    """Column of times of a dataset's events, which grows block by block: int64 until the first entry with a fraction, from then on
+    float64."""
 
     def __init__(self) -> None:
         self._spool = Spool(np.int64)
         self._wide: tuple[RowError, int] | None = None  # the first that float64 would round
 
     def append(self, times: NDArray[Any], error: RowError) -> None:
-        """Append times, int64 or float64 [n]. Raises UserError, made by `error` from the row and what is wrong, where float64 would round
-        one."""
+        """Append the times of a block of events, int64 or float64 [n]. error(row, problem): makes the error for a row of the block. Raises
+        that where integers and fractions are mixed and float64 would round an integer."""
         if times.dtype.kind == "i" and self._wide is None and (wide := np.abs(times) > EXACT).any():
             self._wide = error, int(np.argmax(wide))
         if self._wide is not None and "f" in (times.dtype.kind, self._spool.dtype.kind):
@@ -93,6 +94,7 @@ class TimeColumn:
         self._spool.append(times)
 
     def array(self) -> NDArray[Any]:
+        """Return all times so far, int64 or float64 [M]."""
         return self._spool.array()
 
 
@@ -110,8 +112,8 @@ def _integer_column(part: TableBlock, place: int, meaning: str, smallest: int | 
 
 
 def compact_ids(*ends: Int64) -> tuple[list[NDArray[np.int32]], Int64]:
-    """Return (positions int32 of each array, distinct ids int64 ascending), so that ids = distinct[positions]. A table where ids are dense,
-    else a sort."""
+    """Renumber the node ids of a dataset's file as 0 .. N - 1: return, for each array of ids, its new ids, int32, and the distinct old ids,
+    int64 [N] ascending, so that old = distinct[new]. Ids that are dense are looked up in a table, others are sorted."""
     top, size = max(int(ids.max(initial=0)) for ids in ends), sum(ids.size for ids in ends)
     if top < 4 * size + 1024:
         occurs = np.zeros(top + 1, dtype=np.bool_)
@@ -129,5 +131,5 @@ def compact_ids(*ends: Int64) -> tuple[list[NDArray[np.int32]], Int64]:
 
 
 def are_consecutive(ids: Int64) -> bool:
-    """Whether ids are 0, 1, 2, …"""
+    """Return whether ids, int64 [n], are 0, 1, 2, … n - 1 in this order."""
     return all(np.array_equal(ids[at : at + BLOCK], np.arange(at, min(at + BLOCK, len(ids)))) for at in range(0, len(ids), BLOCK))

@@ -17,7 +17,8 @@ DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """Open a file, through gzip where its first bytes say so. Raises UserError if it cannot be opened."""
+    """Open a dataset's file for reading bytes, unpacked where its first bytes say that it is gzip. Raises UserError if it cannot be
+    opened."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == GZIP
@@ -27,8 +28,8 @@ def open_binary(path: Path) -> IO[bytes]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the content of a file, through gzip where its first bytes say so. Raises UserError as `open_binary` and `gunzip`, and where it
-    is damaged."""
+    """Read a dataset's whole file, unpacked where its first bytes say that it is gzip. Raises UserError where it cannot be read, is
+    damaged, or would fill memory."""
     try:
         data = path.read_bytes()
         return gunzip(path, data) if data.startswith(GZIP) else data
@@ -39,7 +40,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def text_lines(path: Path) -> Generator[str, None, None]:
-    """Yield the lines of a text file or a .gz. Raises UserError where it is truncated or not UTF-8."""
+    """Yield the lines of a dataset's text file, plain or gzip. Raises UserError where it cannot be opened, is truncated, or is not
+    UTF-8."""
     try:
         with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
             yield from text
@@ -48,7 +50,8 @@ def text_lines(path: Path) -> Generator[str, None, None]:
 
 
 def first_line(path: Path) -> str:
-    """Return the first line, empty for an empty file. Raises UserError as `text_lines` does."""
+    """Read the first line of a dataset's text file, plain or gzip, by which formats are told apart; '' of an empty file. Raises UserError
+    as `text_lines` does."""
     lines = text_lines(path)
     try:
         return next(lines, "")
@@ -57,14 +60,14 @@ def first_line(path: Path) -> str:
 
 
 def damage_error(path: Path, error: Exception) -> UserError:
-    """Return the error for a file that ends early or holds other bytes than its format allows."""
+    """Translate what reading a dataset's file raised into an error for its user: the file is no text, or is truncated or damaged."""
     if isinstance(error, UnicodeDecodeError):
         return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8)")
     return UserError(f"{path}: truncated or damaged ({error})")
 
 
 def is_number(entry: str) -> bool:
-    """Whether a finite number is written."""
+    """Return whether an entry of a text table is a finite number."""
     try:
         return math.isfinite(float(entry)) and "_" not in entry
     except ValueError:

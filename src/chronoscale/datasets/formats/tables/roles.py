@@ -15,7 +15,8 @@ SHOWN = 60  # characters of a line
 
 
 def parse_roles(columns: str | Sequence[str]) -> Roles:
-    """Return roles in the order of the columns, of `src,dst,weight,time` or a list. `_` or `_name` is a column that is not read.
+    """Parse the option `columns` of a dataset reader, text such as `src,dst,weight,time` or a list, into the role of each column, in order.
+    `_` or `_name` is a column that is not read.
 
     Raises UserError for an unknown role, one that comes twice, and where src or dst is not among them.
     """
@@ -31,17 +32,19 @@ def parse_roles(columns: str | Sequence[str]) -> Roles:
 
 
 def column_places(roles: Roles, *kinds: str) -> list[int]:
-    """Return the places of the columns that have one of these roles."""
+    """Return the indices of a table's columns that have one of the roles `kinds`."""
     return [place for place, role in enumerate(roles) if role in kinds]
 
 
 def dropped_columns(roles: Roles) -> list[str]:
-    """Return columns that are not read, for people."""
+    """Describe the columns of a table that are not read, whose roles begin with `_`, for the account that people see: "column 3
+    (weight)"."""
     return [f"column {place + 1}" + (f" ({role[1:]})" if role[1:] else "") for place, role in enumerate(roles) if role.startswith("_")]
 
 
 class FieldCountError(UserError):
-    """Error for a table that has another number of fields than its format documents, or than `columns` names."""
+    """Error for a dataset's table whose lines have another number of fields than its format documents, or than the option `columns`
+    names."""
 
     def __init__(self, where: str, fields: int, line: str, expected: str) -> None:
         shown = line.strip()[:SHOWN]

@@ -23,19 +23,19 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def as_paths(path: Paths) -> list[Path]:
-    """Return the files of one stream, in their order."""
+    """Return the files of one dataset as a list of paths, from one path or several, in their order."""
     return [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
 
 
 def read_events(
     tables: Sequence[TextTable], roles: Roles, *, bipartite: bool = False, order: OrderPolicy = "warn", smallest_id: int = 0
 ) -> EventStream:
-    """Return events from the columns that `roles` names, of one file after another. Memory is a block of lines, a table of the ids and,
-    where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
+    """Read an event stream from a dataset's text tables, one after another; `roles` are those of their columns. Memory is a block of lines,
+    a table of the ids and, where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
 
     Ids become 0..N-1 in the order of the source's ids, which become `node_ids`; `bipartite`: sources and destinations are two id spaces,
-    destinations come after the sources. Without a time, it is the place in the file, from 0 on. Raises UserError, `file:line: what`, as
-    `EventTable`, and as `order` has it for time that falls.
+    destinations come after the sources. Without a time, it is the place in the file, from 0 on. order: what to do with events out of the
+    order of time. Raises UserError, `file:line: what`, as `EventTable`, and for events out of order where `order` is "refuse".
     """
     event_table = EventTable(tables, roles, smallest_id)
     account: Account = {"files": [table.path.name for table in tables], "columns": shorten_columns(roles)}
@@ -50,9 +50,10 @@ def read_events(
 def build_stream(
     path: Path, columns: Mapping[str, NDArray[Any]], placed: EventOrder, account: Account, bipartite: bool = False
 ) -> EventStream:
-    """Build a stream from columns that have been read, as `read_events` does. The stream has the name of the file, or folder.
+    """Build an event stream from the columns that a dataset reader has read (src, dst, time and, if present, features and label): ids are
+    renumbered, events sorted into the order `placed`. The stream has the name of the file or folder `path`.
 
-    Raises UserError for more nodes than int32 can name.
+    `bipartite`: sources and destinations are two id spaces. Raises UserError for more nodes than int32 can name.
     """
     if bipartite:
         ((u,), users), ((v,), items) = compact_ids(columns["src"]), compact_ids(columns["dst"])

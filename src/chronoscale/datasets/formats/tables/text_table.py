@@ -22,11 +22,12 @@ ENTRIES = 1 << 18  # that are in memory together
 
 
 class TextTable:
-    """Text file of `fields` numbers a line. `rows`: lines, once `parts` has come to the end; `promised`: what the second line of the file
-    says of them.
+    """Text file of a dataset with the same number of entries (`fields`) in every line; gzip or plain. Rows are read by `blocks`,
+    `text_blocks` or `read_all`; `rows` is how many have been.
 
-    `separator` None means white space. Empty lines and lines that start with `comment` do not count; nor do the first `skip` lines.
-    Reads .gz. With `gaps` an entry may be nan. Raises UserError naming the file where it is missing, empty, truncated or not text.
+    `separator` None means white space. Empty lines, lines that start with `comment` and the first `skip` lines are no rows. With `gaps` an
+    entry may be nan. `promised`: the number of rows that the file's own header states, if any. Raises UserError naming the file where it is
+    missing, empty, truncated or not text.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class TextTable:
         self.fields = len(self.first_line()[1].split(separator))
 
     def blocks(self, rows: int | None = None) -> Iterator[TableBlock]:
-        """Yield the lines, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another number of fields
-        or an entry that is no finite number."""
+        """Read the file's rows as numbers, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another
+        number of fields or an entry that is no finite number, and where there are not as many rows as `promised`."""
         for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
             self._check(frame)
             yield TableBlock(self, frame, self.rows)
@@ -52,8 +53,8 @@ class TextTable:
             raise UserError(f"{self.path}:2: promises {self.promised} edges, the file has {self.rows}")
 
     def text_blocks(self) -> Iterator[pd.DataFrame]:
-        """Yield the lines as text, some at a time, the first being row `rows`; a field in quotes may hold separators. Raises UserError,
-        `file:line: what`, for a line with another number of fields."""
+        """Read the file's rows as text, a data frame of some at a time; meanwhile `rows` is the number of the block's first row. An entry
+        in quotes may hold separators. Raises UserError, `file:line: what`, for a line with another number of fields."""
         whole = False
         for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
             if not whole and (frame.shape[1] != self.fields or (frame.iloc[:, -1] == "").any()):  # or it is not there: pandas does not tell
@@ -90,22 +91,23 @@ class TextTable:
             raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
 
     def read_all(self) -> TableBlock:
-        """Return all lines at once. Raises as `parts`."""
+        """Read all rows of the file as one block of numbers. Raises as `blocks`."""
         return next(self.blocks(1 << 62))
 
     def first_line(self) -> tuple[int, str]:
-        """Number and text of the first line that counts. Raises UserError where there is none."""
+        """Return number (from 1) and text of the file's first line of data, after comments and skipped lines. Raises UserError where there
+        is none."""
         first = next(self._lines(), None)
         if first is None:
             raise UserError(f"{self.path}: no data")
         return first
 
     def error(self, row: int, problem: str) -> UserError:
-        """Return the error at data row `row` (from 0), with the line of the file that holds it."""
+        """Return the error for row `row` of the data (from 0), with the line of the file that holds it."""
         return UserError(f"{self.path}:{self.line(row)}: {problem}")
 
     def line(self, row: int) -> int:
-        """Number of the line that holds a data row."""
+        """Return the number in the file (from 1) of the line that holds row `row` of the data (from 0)."""
         return next(line for i, (line, _) in enumerate(self._lines()) if i == row)
 
     def _check(self, frame: pd.DataFrame) -> None:
@@ -139,8 +141,7 @@ class TextTable:
 
 
 class TableBlock:
-    """Block of consecutive rows of a text table, from row `start` on. `column(i)` is int64 where every entry is an integer, else
-    float64."""
+    """Block of consecutive rows of a dataset's text table as numbers; `start` is the number of its first row."""
 
     def __init__(self, table: TextTable, frame: pd.DataFrame, start: int) -> None:
         self.table = table
@@ -152,16 +153,17 @@ class TableBlock:
 
     @property
     def fields(self) -> int:
-        """Number of fields of a line."""
+        """Number of columns of the block."""
         return self._frame.shape[1]
 
     def column(self, i: int) -> NDArray[Any]:
-        """Return column i, int64 or float64 [rows]."""
+        """Return column i of the block, [rows]: int64 where every entry is an integer, else float64."""
         array = self._frame.iloc[:, i].to_numpy()
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
 
     def matrix(self, places: Sequence[int] | None = None) -> Float32:
-        """Return these columns (all without any), float32 [rows, columns]. Raises UserError for numbers that float32 cannot hold."""
+        """Return the columns at `places` (None: all) of the block, float32 [rows, columns]. Raises UserError for numbers that float32
+        cannot hold."""
         frame = self._frame if places is None else self._frame.iloc[:, list(places)]
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(frame.to_numpy(dtype=np.float32))
@@ -170,5 +172,5 @@ class TableBlock:
         return numbers
 
     def error(self, row: int, problem: str) -> UserError:
-        """Return the error at a row of this block, with the line of the file that holds it."""
+        """Return the error for a row of this block (from 0), with the line of the file that holds it."""
         return self.table.error(self.start + row, problem)
