@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
@@ -16,6 +17,7 @@ from chronoscale.harness.study.expressions import filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import folder, load
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
+from chronoscale.real_exec.measurement import environment
 from chronoscale.reports.published import PAPERS
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +166,22 @@ def test_a_kept_point_is_of_one_task() -> None:
         replace(task, point=StudyPoint.of({"paper": "", "experiment": {"dataset": "events_small"}, "gpus": 2})),
     ]
     assert len({one.key for one in (task, *others)}) == 1 + len(others)
+
+
+def test_an_executed_point_is_of_one_machine(monkeypatch) -> None:
+    """Device, torch's version and threads tell kept seconds apart; what is counted or simulated is the same everywhere."""
+    tasks = [Task(StudyPoint.of({"paper": "", "dataset": "a"}), runner, "one", (), ()) for runner in ("train", "count", "sweep")]
+    keys = [[task.key for task in tasks]]
+    for where, name, there in (
+        (environment, "device_name", lambda _: "another processor"),
+        (torch, "__version__", "0.0.1"),
+        (torch, "get_num_threads", lambda: 977),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(where, name, there)
+            keys.append([task.key for task in tasks])
+    executed, counted, simulated = (set(some) for some in zip(*keys, strict=True))
+    assert len(executed) == len(keys) and len(counted) == len(simulated) == 1
 
 
 def test_hooks_of_one_point_have_results_of_their_own(monkeypatch) -> None:
