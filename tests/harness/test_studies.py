@@ -11,7 +11,7 @@ import torch
 
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
-from chronoscale.harness.study import evaluation, grid
+from chronoscale.harness.study import evaluation, grid, hooks
 from chronoscale.harness.study.evaluation import Task, evaluated
 from chronoscale.harness.study.expressions import filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
@@ -22,6 +22,7 @@ from chronoscale.reports.published import PAPERS
 
 ROOT = Path(__file__).parents[2]
 OWN = (ROOT / "examples" / "studies" / "batches.yaml").read_text()
+HOOKS = sorted(path.stem for path in Path(hooks.__file__).parent.glob("*.py") if path.stem != "__init__")
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
         ('ours: "[one.epoch_s]"', "ours: one.epoch_s\n    printed: 0", "rows[0]: ZeroDivisionError"),
         ("notes:", "notes:\n  - =nosuch", "notes[0]: KeyError: 'nosuch'"),
         ("one.epoch_s]", "main.gi_frame]", ".gi_frame is not for a study"),
+        ("way: simulated", "way: simulated\nhooks: [nope]", f"hooks: unknown 'nope'; there are: {', '.join(HOOKS)}"),
         (
             "dataset: events_small",
             "costs: fitted, dataset: events_small",

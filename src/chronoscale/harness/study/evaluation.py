@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import getmembers, isclass, isfunction
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -61,13 +62,11 @@ def _machine() -> dict[str, str]:
 
 
 def hook_module(name: str) -> ModuleType:
-    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none."""
-    try:
-        return import_module(f"{HOOKS}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{HOOKS}.{name}":
-            raise
-        raise UserError(f"hooks: there is no '{name}' in {HOOKS}") from None
+    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none, with those that there are."""
+    known = sorted(module.name for module in iter_modules(import_module(HOOKS).__path__))
+    if name not in known:
+        raise UserError(f"hooks: unknown '{name}'; there are: {', '.join(known)}")
+    return import_module(f"{HOOKS}.{name}")
 
 
 def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
