@@ -123,6 +123,20 @@ def test_the_command_stores_a_result_and_writes_the_page(tmp_path, monkeypatch, 
     assert "a quick subset" in page.read_text()
 
 
+@pytest.mark.parametrize(
+    "command, result", [(["study", "own.yaml"], "own.json"), (["reproduce", "memshare", "--table", "2"], "memshare/table-2.json")]
+)
+def test_both_commands_keep_results_in_one_folder(command, result, tmp_path, monkeypatch):
+    """It is made where it is not there yet."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text((ROOT / "examples" / "studies" / "batches.yaml").read_text())
+    monkeypatch.setattr(sys, "argv", ["chronoscale", *command, "--quick"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code and {path.name for path in tmp_path.iterdir()} == {"own.yaml", "results"}
+    assert (tmp_path / "results" / result).is_file()
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_pages_of_papers_are_what_their_results_and_templates_give(paper):
     page = ROOT / "docs" / f"reproduce_{paper.replace('-', '')}.md"
