@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
+from chronoscale.harness.cli import output
 from chronoscale.harness.study import evaluation, grid, hooks
 from chronoscale.harness.study.evaluation import Task, evaluated
 from chronoscale.harness.study.expressions import filled, value
@@ -57,6 +59,24 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     assert (result["resumed"], json.loads((tmp_path / "out" / "batches.json").read_text())["resumed"]) == (0, 1)
     assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0, 5.0]
     assert "batches of 200" in capsys.readouterr().out
+
+
+def test_progress_is_lines_where_there_is_no_terminal(own, tmp_path, monkeypatch, capsys) -> None:
+    """The first point, and then one every 10 s; points end after 3, 9, 15 and 18 s of a clock of the test's own."""
+    ends = iter([3.0, 9.0, 15.0, 18.0])
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    own.write_text(OWN.replace("[100, 200, 400]", "[50, 100, 200, 400]"))
+    now = [0.0]
+
+    def measured(*_) -> StudyResult:
+        now[0] = next(ends)
+        return StudyResult(values={"epoch_s": 5.0, "utilisation": 1.0})
+
+    monkeypatch.setattr(evaluation, "measure", measured)
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("batches: ")]
+    assert [(line.split(":")[1].strip(), line.rpartition("; ")[2]) for line in lines] == [("1 of 4", "0.1 minutes"), ("3 of 4", "0.2 minutes")]
 
 
 @pytest.mark.parametrize(

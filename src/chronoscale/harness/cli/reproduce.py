@@ -43,7 +43,7 @@ def reproduce(
 
     folder = out / paper
     for study in studies:
-        with stage(f"{study.kind} {study.number}", resumes=True) as on_progress:
+        with stage(f"{study.kind} {study.number}", resumes=True, lines=True) as on_progress:
             findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
             page = pages.write(study, findings, folder)
         title = f"{study.kind} {study.number}: {study.title} ({study.way})"

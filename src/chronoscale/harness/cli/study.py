@@ -33,7 +33,7 @@ def study(
         from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder, printed = out / own.paper, named.printed if named else None
-    with stage(file.stem, resumes=True) as on_progress:
+    with stage(file.stem, resumes=True, lines=True) as on_progress:
         findings = run_study(own, file.stem, printed, folder, on_progress, quick, workers)
     if named:
         pages.write(named, findings, folder)
