@@ -1,5 +1,6 @@
 """Study files: mistakes are one line, expressions reach nothing else, points are kept and taken up again."""
 
+import ast
 import json
 import sys
 from dataclasses import replace
@@ -13,11 +14,12 @@ import torch
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.cli import output
-from chronoscale.harness.study import evaluation, grid, hooks
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.study import axes, evaluation, grid, hooks, testbeds
 from chronoscale.harness.study.evaluation import Task, evaluated
 from chronoscale.harness.study.expressions import filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
-from chronoscale.harness.study.study_file import folder, load
+from chronoscale.harness.study.study_file import folder, load, paper_file
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
 from chronoscale.real_exec.measurement import environment
 from chronoscale.reports.published import PAPERS
@@ -76,7 +78,10 @@ def test_progress_is_lines_where_there_is_no_terminal(own, tmp_path, monkeypatch
     monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: now[0]))
     assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("batches: ")]
-    assert [(line.split(":")[1].strip(), line.rpartition("; ")[2]) for line in lines] == [("1 of 4", "0.1 minutes"), ("3 of 4", "0.2 minutes")]
+    assert [(line.split(":")[1].strip(), line.rpartition("; ")[2]) for line in lines] == [
+        ("1 of 4", "0.1 minutes"),
+        ("3 of 4", "0.2 minutes"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,8 @@ def test_progress_is_lines_where_there_is_no_terminal(own, tmp_path, monkeypatch
         ('ours: "[one.epoch_s]"', "ours: one.epoch_s\n    printed: 0", "rows[0]: ZeroDivisionError"),
         ("notes:", "notes:\n  - =nosuch", "notes[0]: KeyError: 'nosuch'"),
         ("one.epoch_s]", "main.gi_frame]", ".gi_frame is not for a study"),
+        ("strategy: sequential", "stratgy: sequential", "grid.main: unknown axis 'stratgy'; did you mean 'strategy'?"),
+        ("strategy: sequential", "batches: 5, strategy: sequential", "grid.main: unknown axis 'batches'"),  # read where no experiment is
         ("way: simulated", "way: simulated\nhooks: [nope]", f"hooks: unknown 'nope'; there are: {', '.join(HOOKS)}"),
         (
             "dataset: events_small",
@@ -166,6 +173,20 @@ def test_axes_see_those_before_them_and_points_come_once() -> None:
     assert [(one.strategy, one.variant, one.gpus) for one in found] == [("psg", "exact", 2), ("psg", "x", 2), ("real-g", "exact", 2)]
     like = grid.points({"like": "base", "gpus": 4, "copies": [True, False]}, "", {"base": {"gpus": 8, "dataset": "d"}})
     assert [(one.dataset, one.gpus, one.setting("copies")) for one in like] == [("d", 4, True), ("d", 4, False)]
+
+
+def test_axes_are_read_by_code_or_by_the_file() -> None:
+    """Code reads those that are listed, and no others of the papers' studies."""
+    sources = [path.read_text() for part in (hooks, testbeds) for path in Path(part.__file__).parent.glob("*.py")]
+    constants = {node.value for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
+    assert constants >= axes.SETTINGS
+    for study in registry.every():
+        read = {*axes.words(study.file.model_dump()), *axes.words(paper_file(study.paper).model_dump())}
+        for block in (one for blocks in study.file.grid.values() for one in (blocks if isinstance(blocks, list) else [blocks])):
+            axes.check({name: given for name, given in block.items() if name not in axes.BLOCK}, read)
+    with pytest.raises(UserError, match="unknown axis 'hoow'"):
+        grid.points({"dataset": "d", "hoow": 1}, "", {}, {"how"})
+    assert len(grid.points({"dataset": "d", "how": [1, 2]}, "", {}, {"how"})) == 2
 
 
 def test_points_are_chosen_by_their_values() -> None:
