@@ -2,22 +2,27 @@
 
 import ast
 import json
+import re
 import sys
 from dataclasses import replace
+from inspect import isclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
+import yaml
+from pydantic import BaseModel
 
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
 from chronoscale.harness.cli import output
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.study import axes, evaluation, grid, hooks, testbeds
+from chronoscale.harness.study import axes, evaluation, grid, hooks, replay, study_file, testbeds
 from chronoscale.harness.study.evaluation import Task, evaluated
-from chronoscale.harness.study.expressions import filled, value
+from chronoscale.harness.study.expressions import NAMES, filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import folder, load, paper_file
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
@@ -146,6 +151,24 @@ def test_a_quick_result_replaces_no_full_one(own, tmp_path, monkeypatch, capsys)
 
 def test_the_page_shows_the_example() -> None:
     assert OWN.partition("\n")[2] in (ROOT / "docs" / "studies.md").read_text()
+
+
+def test_the_page_has_every_key() -> None:
+    """Of files and grids, metrics, and what expressions may call; its examples are read."""
+    text, *examples = re.split(r"```yaml\n(.*?)```", (ROOT / "docs" / "studies.md").read_text(), flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", "".join([text, *examples[1::2]]), flags=re.DOTALL)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", text)]
+    shown = {*spans, *(match[0] for span in spans if (match := re.match(r"[\w.]+[:(]?", span)))}
+    shown |= {name.rstrip("(") for name in shown}
+    models = [one for one in vars(study_file).values() if isclass(one) and issubclass(one, BaseModel) and one is not BaseModel]
+    keys = {field.alias or name for model in models for name, field in model.model_fields.items()}
+    kinds = {*get_args(study_file.Way), *get_args(study_file.Runner), *get_args(study_file.Chart.model_fields["kind"].annotation)}
+    called = {*NAMES, "quick", "printed", "filled", *(f"main.{name}" for name in ("at", "all", "where", "one", "table"))}
+    families = {f"{name}:" for name in replay.FAMILIES}
+    assert {*keys, *kinds, *axes.EVERY, *axes.BLOCK, *replay.METRICS, *families, *called} - shown == set()
+    study = {key: given for example in examples[::2] for key, given in yaml.safe_load(example).items()}
+    counts = {name: len(grid.points(block, "", study["names"])) for name, block in study["grid"].items()}
+    assert study_file.StudyFile.model_validate(study) and counts == {"main": 5, "ran": 1}
 
 
 def test_templates_are_split_at_braces_outside_of_text() -> None:
