@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -14,7 +15,8 @@ from pytest_benchmark.cli import main as pytest_benchmark
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import core.case
-from core import compare, revisions, table, turns
+import core.command
+from core import compare, listing, revisions, table, turns
 from core.case import Case, Setting, Subject, seconds
 from core.result import KEY, VERSION, Result, measure
 
@@ -29,7 +31,7 @@ DEAR = {
 
 
 @pytest.mark.filterwarnings("ignore::chronoscale.errors.ChronoscaleWarning")  # a busy machine's times are not to be believed
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in DEAR else ()) for name in core.case.names()])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in DEAR else ()) for name in listing.names()])
 def test_the_smallest_case_of_every_subject_runs(name, tmp_path, monkeypatch):
     """Its contestants do equal work, which they assert themselves, and the record holds every pass."""
     monkeypatch.setattr(turns, "SAMPLE_S", 0.0)
@@ -44,7 +46,7 @@ def test_the_smallest_case_of_every_subject_runs(name, tmp_path, monkeypatch):
     assert entries and all(entry.case == case.name and entry.figures["seconds"] for entry in entries)
 
 
-@pytest.mark.parametrize("name", core.case.names())
+@pytest.mark.parametrize("name", listing.names())
 def test_cases_of_a_subject_have_names_of_their_own(name):
     subject = core.case.load(name)
     for device in ("cpu", *(["cuda"] if subject.cuda else [])):
@@ -214,7 +216,7 @@ def test_the_command_measures_what_matches(command, tmp_path, capsys):
 
 
 def test_a_result_is_kept_where_it_is_asked_for_alone(command, tmp_path, monkeypatch):
-    monkeypatch.setitem(command.__globals__, "RESULTS", tmp_path)
+    monkeypatch.setattr(core.command, "RESULTS", tmp_path)
     assert command(["made"]) == 0 and not list(tmp_path.iterdir())
     assert command(["made", "--save"]) == 0
     assert Result.load(tmp_path / "made-cpu.json").subject == "made"
@@ -247,7 +249,19 @@ def test_an_unknown_subject_is_refused():
         core.case.load("agregate")
 
 
-@pytest.mark.slow
-def test_the_list_has_a_line_for_every_subject():
-    done = subprocess.run([sys.executable, str(BENCHMARKS), "list"], capture_output=True, text=True, check=True)
-    assert [line.split()[0] for line in done.stdout.splitlines()] == core.case.names()
+def test_the_list_says_what_every_subject_says_of_itself(command, capsys):
+    assert command(["list"]) == 0
+    for line, name in zip(capsys.readouterr().out.splitlines(), listing.names(), strict=True):
+        module = importlib.import_module(f"subjects.{name}")
+        device = ["cuda"] if module.SUBJECT.cuda else []
+        assert line.split(maxsplit=1 + len(device)) == [name, *device, module.__doc__.splitlines()[0]]
+
+
+def test_the_list_imports_no_subject():
+    """Nor torch, in a process of its own, so that it is there at once."""
+    code = "import runpy, sys; sys.argv = ['benchmarks', 'list']; import contextlib\n"
+    code += f"with contextlib.suppress(SystemExit): runpy.run_path({str(BENCHMARKS)!r}, run_name='__main__')\n"
+    code += "print([name for name in sys.modules if name == 'torch' or name.startswith(('subjects', 'chronoscale'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *lines, imported = done.stdout.splitlines()
+    assert len(lines) == len(listing.names()) and imported == "[]"

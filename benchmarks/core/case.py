@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import NamedTuple
 
 from chronoscale.errors import UserError, unknown
+from core.listing import names
 from core.turns import Call, time_calls
 
 Figures = Mapping[str, float]  # of one pass: "seconds", and whatever else is measured
 Passes = Mapping[str, Sequence[Figures]]  # by contestant; the others are compared with the first
-FOLDER = Path(__file__).parents[1] / "subjects"
 
 
 class Setting(NamedTuple):
@@ -89,11 +88,6 @@ class Subject:
 def seconds(times: Mapping[str, Sequence[float]]) -> Passes:
     """Return passes that hold nothing but seconds."""
     return {who: [{"seconds": one} for one in samples] for who, samples in times.items()}
-
-
-def names() -> list[str]:
-    """Return the names of all subjects."""
-    return sorted(module.name for module in iter_modules([str(FOLDER)]))
 
 
 def load(name: str) -> Subject:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ from chronoscale.harness import cli
 from chronoscale.harness.reproduce import document as documents
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.document import document
-from chronoscale.harness.study.findings import Findings, beside, row
+from chronoscale.harness.study.findings import SOLVED, Findings, beside, row
 from chronoscale.harness.study.results import load_result, store
 from chronoscale.reports.published import PAPERS, Range
 
@@ -48,6 +49,31 @@ def test_sentences_have_the_numbers_of_rows(tmp_path, template):
     assert "| a over b | 1.00 to 4.00 (mean 2.00) | 3.00 to 5.00 (mean 4.00) | 2.00 | because |" in page and "- a note" in page
     assert page.index("## Figure 8") < page.index("## Table 3") and "Not run" not in page
     assert load_result(tmp_path / "real" / "figure-8.json").made in page
+
+
+def test_pages_say_how_numbers_were_made_and_how_near_they_are(tmp_path, template, monkeypatch):
+    """Of the results as they are, not as they once were."""
+    some = [registry.find("real", *one) for one in (("figure", 8), ("figure", 14), ("table", 1), ("table", 3))]
+    grids = some[0].file.model_copy(update={"grid": {"main": {"gpus": 1}, "ran": [{"runner": "train"}]}})
+    some[0] = replace(some[0], file=grids)
+    monkeypatch.setattr(registry, "of", lambda paper: some)
+    for name, way, rows in (
+        ("figure-8", "simulated", [beside("a", 8.0, 9.0, ""), beside("b", 8.0, 16.0, ""), beside("c", float("nan"), 1.0, "")]),
+        ("figure-14", "executed", [beside("a", 8.0, 8.0, SOLVED)]),
+        ("table-1", "counted", [beside("a", 8.0, 8.0, "")]),
+        ("table-3", "counted", [beside("a", 8.0, 4.0, "")]),
+    ):
+        store(name, way, False, tmp_path / "real", lambda rows=rows: Findings(pd.DataFrame(rows)))
+    template.write_text(
+        "{made('counted')}; {made('executed')} and parts of {partly_executed()}; {made('modelled')}; {near(0.25)}; {machines()}."
+    )
+    page, made = document("real", tmp_path), load_result(tmp_path / "real" / "figure-14.json").environment
+    assert f"Tables 1 and 3; Figure 14 and parts of Figure 8; none; 2 of 4; {made['device']}, {made['cores']} cores." in page
+    result = json.loads((tmp_path / "real" / "table-1.json").read_text())
+    (tmp_path / "real" / "table-1.json").write_text(json.dumps({**result, "way": "executed", "environment": {}}))
+    assert (
+        "Table 3; Figure 14 and Table 1 and parts of Figure 8" in (again := document("real", tmp_path)) and "cores and machine not" in again
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,6 +147,20 @@ def test_the_command_stores_a_result_and_writes_the_page(tmp_path, monkeypatch, 
     assert not left.value.code and f"page: {page}" in capsys.readouterr().err.replace("\n", "")
     assert {"table-2.json", "table-2.md", "table-2.csv"} <= {path.name for path in (tmp_path / "out" / "memshare").iterdir()}
     assert "a quick subset" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "command, result", [(["study", "own.yaml"], "own.json"), (["reproduce", "memshare", "--table", "2"], "memshare/table-2.json")]
+)
+def test_both_commands_keep_results_in_one_folder(command, result, tmp_path, monkeypatch):
+    """It is made where it is not there yet."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text((ROOT / "examples" / "studies" / "batches.yaml").read_text())
+    monkeypatch.setattr(sys, "argv", ["chronoscale", *command, "--quick"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert not left.value.code and {path.name for path in tmp_path.iterdir()} == {"own.yaml", "results"}
+    assert (tmp_path / "results" / result).is_file()
 
 
 @pytest.mark.parametrize("paper", PAPERS)

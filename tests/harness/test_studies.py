@@ -1,25 +1,37 @@
 """Study files: mistakes are one line, expressions reach nothing else, points are kept and taken up again."""
 
+import ast
 import json
+import re
 import sys
 from dataclasses import replace
+from inspect import isclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
+import torch
+import yaml
+from pydantic import BaseModel
 
 from chronoscale.errors import UserError
 from chronoscale.harness import cli
-from chronoscale.harness.study import evaluation, grid
+from chronoscale.harness.cli import output
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.study import axes, evaluation, grid, hooks, replay, study_file, testbeds
 from chronoscale.harness.study.evaluation import Task, evaluated
-from chronoscale.harness.study.expressions import filled, value
+from chronoscale.harness.study.expressions import NAMES, filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
-from chronoscale.harness.study.study_file import folder, load
+from chronoscale.harness.study.study_file import folder, load, paper_file
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
+from chronoscale.real_exec.measurement import environment
 from chronoscale.reports.published import PAPERS
 
 ROOT = Path(__file__).parents[2]
 OWN = (ROOT / "examples" / "studies" / "batches.yaml").read_text()
+HOOKS = sorted(path.stem for path in Path(hooks.__file__).parent.glob("*.py") if path.stem != "__init__")
 
 
 @pytest.fixture
@@ -56,6 +68,27 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     assert "batches of 200" in capsys.readouterr().out
 
 
+def test_progress_is_lines_where_there_is_no_terminal(own, tmp_path, monkeypatch, capsys) -> None:
+    """The first point, and then one every 10 s; points end after 3, 9, 15 and 18 s of a clock of the test's own."""
+    ends = iter([3.0, 9.0, 15.0, 18.0])
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    own.write_text(OWN.replace("[100, 200, 400]", "[50, 100, 200, 400]"))
+    now = [0.0]
+
+    def measured(*_) -> StudyResult:
+        now[0] = next(ends)
+        return StudyResult(values={"epoch_s": 5.0, "utilisation": 1.0})
+
+    monkeypatch.setattr(evaluation, "measure", measured)
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("batches: ")]
+    assert [(line.split(":")[1].strip(), line.rpartition("; ")[2]) for line in lines] == [
+        ("1 of 4", "0.1 minutes"),
+        ("3 of 4", "0.2 minutes"),
+    ]
+
+
 @pytest.mark.parametrize(
     "find, put, message",
     [
@@ -72,6 +105,9 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
         ('ours: "[one.epoch_s]"', "ours: one.epoch_s\n    printed: 0", "rows[0]: ZeroDivisionError"),
         ("notes:", "notes:\n  - =nosuch", "notes[0]: KeyError: 'nosuch'"),
         ("one.epoch_s]", "main.gi_frame]", ".gi_frame is not for a study"),
+        ("strategy: sequential", "stratgy: sequential", "grid.main: unknown axis 'stratgy'; did you mean 'strategy'?"),
+        ("strategy: sequential", "batches: 5, strategy: sequential", "grid.main: unknown axis 'batches'"),  # read where no experiment is
+        ("way: simulated", "way: simulated\nhooks: [nope]", f"hooks: unknown 'nope'; there are: {', '.join(HOOKS)}"),
         (
             "dataset: events_small",
             "costs: fitted, dataset: events_small",
@@ -117,6 +153,24 @@ def test_the_page_shows_the_example() -> None:
     assert OWN.partition("\n")[2] in (ROOT / "docs" / "studies.md").read_text()
 
 
+def test_the_page_has_every_key() -> None:
+    """Of files and grids, metrics, and what expressions may call; its examples are read."""
+    text, *examples = re.split(r"```yaml\n(.*?)```", (ROOT / "docs" / "studies.md").read_text(), flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", "".join([text, *examples[1::2]]), flags=re.DOTALL)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", text)]
+    shown = {*spans, *(match[0] for span in spans if (match := re.match(r"[\w.]+[:(]?", span)))}
+    shown |= {name.rstrip("(") for name in shown}
+    models = [one for one in vars(study_file).values() if isclass(one) and issubclass(one, BaseModel) and one is not BaseModel]
+    keys = {field.alias or name for model in models for name, field in model.model_fields.items()}
+    kinds = {*get_args(study_file.Way), *get_args(study_file.Runner), *get_args(study_file.Chart.model_fields["kind"].annotation)}
+    called = {*NAMES, "quick", "printed", "filled", *(f"main.{name}" for name in ("at", "all", "where", "one", "table"))}
+    families = {f"{name}:" for name in replay.FAMILIES}
+    assert {*keys, *kinds, *axes.EVERY, *axes.BLOCK, *replay.METRICS, *families, *called} - shown == set()
+    study = {key: given for example in examples[::2] for key, given in yaml.safe_load(example).items()}
+    counts = {name: len(grid.points(block, "", study["names"])) for name, block in study["grid"].items()}
+    assert study_file.StudyFile.model_validate(study) and counts == {"main": 5, "ran": 1}
+
+
 def test_templates_are_split_at_braces_outside_of_text() -> None:
     names = {"a": {"x": 0.5}, "b": "t"}
     assert filled("{a['x']:.0%} of {{b}} is {'}' + b}", names) == "50% of {b} is }t"
@@ -144,6 +198,20 @@ def test_axes_see_those_before_them_and_points_come_once() -> None:
     assert [(one.dataset, one.gpus, one.setting("copies")) for one in like] == [("d", 4, True), ("d", 4, False)]
 
 
+def test_axes_are_read_by_code_or_by_the_file() -> None:
+    """Code reads those that are listed, and no others of the papers' studies."""
+    sources = [path.read_text() for part in (hooks, testbeds) for path in Path(part.__file__).parent.glob("*.py")]
+    constants = {node.value for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
+    assert constants >= axes.SETTINGS
+    for study in registry.every():
+        read = {*axes.words(study.file.model_dump()), *axes.words(paper_file(study.paper).model_dump())}
+        for block in (one for blocks in study.file.grid.values() for one in (blocks if isinstance(blocks, list) else [blocks])):
+            axes.check({name: given for name, given in block.items() if name not in axes.BLOCK}, read)
+    with pytest.raises(UserError, match="unknown axis 'hoow'"):
+        grid.points({"dataset": "d", "hoow": 1}, "", {}, {"how"})
+    assert len(grid.points({"dataset": "d", "how": [1, 2]}, "", {}, {"how"})) == 2
+
+
 def test_points_are_chosen_by_their_values() -> None:
     points = Points([Record(StudyPoint(strategy=name, gpus=n), StudyResult(values={"s": n * 1.0})) for name in "ab" for n in (1, 2)])
     assert points.all("s", strategy="a") == [1.0, 2.0] and points.at("s", strategy="b", gpus=2) == 2.0
@@ -164,6 +232,22 @@ def test_a_kept_point_is_of_one_task() -> None:
         replace(task, point=StudyPoint.of({"paper": "", "experiment": {"dataset": "events_small"}, "gpus": 2})),
     ]
     assert len({one.key for one in (task, *others)}) == 1 + len(others)
+
+
+def test_an_executed_point_is_of_one_machine(monkeypatch) -> None:
+    """Device, torch's version and threads tell kept seconds apart; what is counted or simulated is the same everywhere."""
+    tasks = [Task(StudyPoint.of({"paper": "", "dataset": "a"}), runner, "one", (), ()) for runner in ("train", "count", "sweep")]
+    keys = [[task.key for task in tasks]]
+    for where, name, there in (
+        (environment, "device_name", lambda _: "another processor"),
+        (torch, "__version__", "0.0.1"),
+        (torch, "get_num_threads", lambda: 977),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(where, name, there)
+            keys.append([task.key for task in tasks])
+    executed, counted, simulated = (set(some) for some in zip(*keys, strict=True))
+    assert len(executed) == len(keys) and len(counted) == len(simulated) == 1
 
 
 def test_hooks_of_one_point_have_results_of_their_own(monkeypatch) -> None:

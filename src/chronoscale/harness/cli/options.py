@@ -17,6 +17,7 @@ Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and st
 Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time without a notice: --option sort=true.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse events that are not in the order of time: --option strict=true.")]
+Results = Annotated[Path, typer.Option("--out", help="Folder of results; a second run goes on with what is there.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -26,7 +27,7 @@ Settings = Annotated[
         show_default=False,
     ),
 ]
-RUNS = Path("runs")
+RUNS, RESULTS = Path("runs"), Path("results")
 
 
 def settings(entries: list[str] | None, sort: bool, strict: bool) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from chronoscale.harness.display.fact import Fact
 
 err = Console(stderr=True)
+EVERY_S = 10  # a line of progress, in logs
 PARTS = "parts of the epoch, mean of the ranks (lanes overlap, communication includes waiting)"
 
 
@@ -91,13 +94,29 @@ def print_rows(
 
 
 @contextmanager
-def stage(activity: str, resumes: bool = False) -> Iterator[Callable[[str], None]]:
+def stage(activity: str, resumes: bool = False, lines: bool = False) -> Iterator[Callable[[str], None]]:
     """Show a spinner on stderr while a command works on something; call the yielded function with a text to show beside it.
 
-    resumes: whether the same command goes on where it was interrupted. Raises Interrupted for KeyboardInterrupt.
+    resumes: whether the same command goes on where it was interrupted. lines: print lines where stderr is no terminal. Raises Interrupted
+    for KeyboardInterrupt.
     """
     try:
         with err.status(activity) as status:
-            yield lambda detail: status.update(f"{activity}: {detail}")
+            yield _lines(activity) if lines and not err.is_terminal else lambda detail: status.update(f"{activity}: {detail}")
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted while {activity}" + ("; the same command takes it up again" if resumes else "")) from None
+
+
+def _lines(activity: str) -> Callable[[str], None]:
+    """Print lines on stderr with the minutes so far: the first, and what comes EVERY_S or more after the last that was printed."""
+    begin = time.monotonic()
+    printed = -math.inf
+
+    def on_progress(detail: str) -> None:
+        nonlocal printed
+        now = time.monotonic()
+        if now - printed >= EVERY_S:
+            printed = now
+            err.print(f"{activity}: {detail}; {(now - begin) / 60:.1f} minutes", highlight=False, markup=False, soft_wrap=True)
+
+    return on_progress

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.options import RESULTS, AsJson, Results
 from chronoscale.harness.cli.output import err, print_rows, print_table, stage
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.registry import KINDS, Kind
@@ -19,7 +19,7 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare.", show_default=False)],
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of results; a second run goes on with what is there.")] = Path("reproduced"),
+    out: Results = RESULTS,
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
         Path | None, typer.Option(help="Write the paper's page, of all results that are in OUT, to this file.", show_default=False)
@@ -43,7 +43,7 @@ def reproduce(
 
     folder = out / paper
     for study in studies:
-        with stage(f"{study.kind} {study.number}", resumes=True) as on_progress:
+        with stage(f"{study.kind} {study.number}", resumes=True, lines=True) as on_progress:
             findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
             page = pages.write(study, findings, folder)
         title = f"{study.kind} {study.number}: {study.title} ({study.way})"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.options import RESULTS, AsJson, Results
 from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.reproduce.registry import FILE, Study, of_file
 from chronoscale.harness.study.study_file import StudyFile, load
@@ -17,7 +17,7 @@ from chronoscale.reports.published import PAPERS
 
 def study(
     file: Annotated[Path, typer.Argument(help="Study file (YAML).", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder of results; a second run goes on with what is there.")] = Path("results"),
+    out: Results = RESULTS,
     workers: Annotated[int, typer.Option(min=1, help="Processes that work on points.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
     as_json: AsJson = False,
@@ -33,7 +33,7 @@ def study(
         from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder, printed = out / own.paper, named.printed if named else None
-    with stage(file.stem, resumes=True) as on_progress:
+    with stage(file.stem, resumes=True, lines=True) as on_progress:
         findings = run_study(own, file.stem, printed, folder, on_progress, quick, workers)
     if named:
         pages.write(named, findings, folder)

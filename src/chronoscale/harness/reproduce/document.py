@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.pages import markdown, readable
-from chronoscale.harness.study.expressions import filled
+from chronoscale.harness.reproduce.registry import Study
+from chronoscale.harness.study.expressions import filled, plural
+from chronoscale.harness.study.findings import SOLVED
 from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.harness.study.study_file import folder
 from chronoscale.reports.published import published
@@ -36,7 +38,11 @@ def document(paper: str, results: Path) -> str:
     if missing:
         prose = f"Not run in full: {', '.join(missing)}. What the page says of all studies is left out until they are there."
     else:
-        prose = filled(template.read_text(encoding="utf-8"), {**names, **_lookups(stored)}) if template.is_file() else ""
+        prose = (
+            filled(template.read_text(encoding="utf-8"), {**names, **_lookups(stored), **_summaries(studies, stored)})
+            if template.is_file()
+            else ""
+        )
     parts = [HEAD.format(**names), prose]
     for one in studies:
         if one.file_name in stored:
@@ -92,6 +98,43 @@ def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., obj
     single = {key: partial(number, name) for key, name in by_name.items()}
     several = {f"{key}_all": partial(numbers, name) for key, name in by_name.items()}
     return {**single, **several, "row": row, "rows": rows, "cell": cell}
+
+
+def _summaries(studies: Sequence[Study], results: Mapping[str, StoredResult]) -> dict[str, Callable[..., str]]:
+    """What a template may call to say how numbers were made and how near the printed ones they are, of all studies."""
+
+    def made(way: str) -> str:
+        """Figures and tables whose numbers are made in a way, such as 'counted'."""
+        return _listed([one for one in studies if results[one.file_name].way == way])
+
+    def partly_executed() -> str:
+        """Figures and tables that are made in another way, but have points that were executed."""
+        return _listed([one for one in studies if one.executes and results[one.file_name].way != "executed"])
+
+    def machines() -> str:
+        """Machines on which studies were executed."""
+        on = (results[one.file_name].environment for one in studies if results[one.file_name].way == "executed")
+        several = dict.fromkeys(f"{one['device']}, {one['cores']} cores" if "device" in one else "machine not recorded" for one in on)
+        return " and ".join(several)
+
+    def near(share: float) -> str:
+        """How many rows are within this share of what is printed, of all with a printed number that they are not solved from."""
+        rows = [row for result in results.values() for row in result.findings.rows.to_dict("records") if SOLVED not in str(row.get("why"))]
+        ratios = [float(ratio) for row in rows if (ratio := row.get("ratio")) == ratio and ratio is not None]
+        return f"{sum(abs(ratio - 1) <= share for ratio in ratios)} of {len(ratios)}"
+
+    return {"made": made, "partly_executed": partly_executed, "machines": machines, "near": near}
+
+
+def _listed(studies: Sequence[Study]) -> str:
+    """Figures and tables in words: 'Figures 1, 3 and 4 and Table 2'."""
+    kinds = []
+    for kind in registry.KINDS:
+        *others, last = ["", *(str(one.number) for one in studies if one.kind == kind)]
+        if last:
+            numbers = " and ".join(filter(None, (", ".join(filter(None, others)), last)))
+            kinds.append(f"{plural(len(others), kind.capitalize())} {numbers}")
+    return " and ".join(kinds) or "none"
 
 
 def _value(row: Mapping[str, object], name: str, end: str) -> float:

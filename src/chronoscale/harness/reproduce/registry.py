@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,12 @@ class Study:
     def name(self) -> str:
         """Return its name among all papers' studies, such as 'real-figure-8'."""
         return f"{self.paper}-{self.file_name}"
+
+    @property
+    def executes(self) -> bool:
+        """Return whether points of it are trained or timed on this machine, however the others are made."""
+        blocks = [one for given in self.file.grid.values() for one in ([given] if isinstance(given, Mapping) else given)]
+        return "train" in {self.file.runner, *(block.get("runner") for block in blocks)}
 
     @property
     def way(self) -> Way:

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import getmembers, isclass, isfunction
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -31,8 +32,8 @@ HOOKS = "chronoscale.harness.study.hooks"
 class Task:
     """Study's point to evaluate, and how.
 
-    runner: 'sweep' (simulated), 'train' or 'count'. function: hook that trains or counts it, '' for a sweep. metrics: names to read off a
-    sweep. hooks: modules that define functions and metrics.
+    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: hook that trains or counts it, '' for a
+    sweep. metrics: names to read off a sweep. hooks: modules that define functions and metrics.
     """
 
     point: StudyPoint
@@ -43,18 +44,29 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Return the file name for the task's kept result: it changes with the point, the testbed and the version."""
-        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"))
+        """Return the file name for the task's kept result: it changes with the point, the testbed and the version, and with the machine of
+        what is executed."""
+        machine = (_machine(),) if self.runner == "train" else ()
+        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"), *machine)
+
+
+def _machine() -> dict[str, str]:
+    """What seconds of an executed point depend on, besides the point."""
+    import torch  # noqa: PLC0415 (of what is executed alone)
+
+    from chronoscale.real_exec.measurement.environment import device_name  # noqa: PLC0415 (imports torch)
+
+    kinds = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    devices = {kind: device_name(torch.device(kind)) for kind in kinds}
+    return {**devices, "torch": str(torch.__version__), "threads": str(torch.get_num_threads())}
 
 
 def hook_module(name: str) -> ModuleType:
-    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none."""
-    try:
-        return import_module(f"{HOOKS}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{HOOKS}.{name}":
-            raise
-        raise UserError(f"hooks: there is no '{name}' in {HOOKS}") from None
+    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none, with those that there are."""
+    known = sorted(module.name for module in iter_modules(import_module(HOOKS).__path__))
+    if name not in known:
+        raise UserError(f"hooks: unknown '{name}'; there are: {', '.join(known)}")
+    return import_module(f"{HOOKS}.{name}")
 
 
 def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:

@@ -111,6 +111,24 @@ def filled(text: str, names: Names) -> str:
     return "".join(part if how is None else _shown(part, how, names) for part, how in parts)
 
 
+def read_by(text: str) -> set[str]:
+    """Return what an expression or template of a study file reads: names, attributes, keywords and words in quotes; nothing of prose."""
+    try:
+        tree = ast.parse(text.removeprefix("=").strip(), mode="eval")
+    except SyntaxError:
+        try:
+            return {word for part, is_expression in _parts(text) if is_expression for word in read_by(_split(part)[0])}
+        except UserError:
+            return set()
+    read: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            read |= {node.value, *read_by(node.value)}
+        else:
+            read |= {str(word) for key in ("id", "attr", "arg") if (word := getattr(node, key, None))}
+    return read
+
+
 def _shown(expression: str, how: str, names: Names) -> str:
     given = value(expression, names)
     try:

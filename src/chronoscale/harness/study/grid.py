@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from chronoscale.harness.study import axes as known
 from chronoscale.harness.study.expressions import Names, filled, value
 from chronoscale.harness.study.point import StudyPoint
 
 Block = Mapping[str, Any]  # axis -> value, list of values, or `=expression` of either; `if` -> expression
 
 
-def points(blocks: Block | Sequence[Block], paper: str, names: Names) -> list[StudyPoint]:
+def points(blocks: Block | Sequence[Block], paper: str, names: Names, read: Set[str] = frozenset()) -> list[StudyPoint]:
     """Return the points of a study file's grid, the first axis outermost, each once.
 
     blocks: one or several, axis -> values; an expression sees the axes before it. `if` leaves out points for which it is false; `like`: an
-    expression of axes that come before the block's own. paper: whose points they are.
+    expression of axes that come before the block's own. paper: whose points they are. read: `axes.words` of the study file.
+    Raises UserError for an axis that nothing reads.
     """
     unique_points: dict[StudyPoint, None] = {}
     for block in [blocks] if isinstance(blocks, Mapping) else blocks:
         like = value(block["like"], names) if "like" in block else {}
-        axes = {name: given for name, given in {**like, **block}.items() if name not in ("if", "like")}
+        axes = {name: given for name, given in {**like, **block}.items() if name not in known.BLOCK}
+        known.check(axes, read)
         for point in _product(list(axes.items()), {}, names, block.get("if", True)):
             unique_points[StudyPoint.of({"paper": paper, **point})] = None
     return list(unique_points)

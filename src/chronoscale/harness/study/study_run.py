@@ -13,6 +13,7 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.study import grid
+from chronoscale.harness.study.axes import words
 from chronoscale.harness.study.charts import drawing
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
@@ -87,7 +88,11 @@ def _grids(
     study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, on_progress: Told, workers: int, folder: Path | None
 ) -> dict[str, Points]:
     """Evaluate all points together, so that workers have most to do at once."""
-    wanted = {key: grid.points(blocks, study.paper, names) for key, blocks in study.grid.items()}
+    read = {*words(study.model_dump()), *words(paper_file(study.paper).model_dump())}
+    wanted = {}
+    for key, blocks in study.grid.items():
+        with _place(f"grid.{key}"):
+            wanted[key] = grid.points(blocks, study.paper, names, read)
     several = list(dict.fromkeys(point for some in wanted.values() for point in some))
     runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
     functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
