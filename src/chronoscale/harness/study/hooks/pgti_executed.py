@@ -30,7 +30,10 @@ TIE = 0.01  # of the naive error: neither is better
 
 @cache
 def signal(dataset: str) -> Signal:
-    """Return an installed data set of sensor readings. Raises UserError where it is not installed or no signal."""
+    """Return an installed data set of sensor readings, for PGT-I's executed studies.
+
+    Raises UserError where it is not installed or holds something else.
+    """
     data = catalogue.load(dataset)
     if not isinstance(data, Signal):
         raise UserError(f"dataset '{dataset}': expected a signal")
@@ -38,11 +41,11 @@ def signal(dataset: str) -> Signal:
 
 
 def trained(point: StudyPoint) -> dict[str, Any]:
-    """Train a point's strategies in one job on this machine, epoch by epoch in turn, for PGT-I's executed tables and figures.
+    """Train a point's strategies on this machine in turn, an epoch each, for PGT-I's executed tables and figures.
 
-    Settings: strategies, epochs, batch, horizon (also the window), hidden, batches: optimiser steps an epoch and as many of validation, 0:
-    all. By strategy: float64 [epochs] seconds, loss (training mean), mae and mse (validation); planned_bytes of a rank's host;
-    sampled_bytes as measured, NaN for several strategies. Raises UserError where readings are not installed.
+    Settings: strategies, epochs, batch (windows), horizon (time steps of inputs and of targets), hidden, batches: optimiser steps an epoch
+    and as many of validation, 0: all. By strategy: float64 [epochs] seconds, loss (training mean), mae and mse (validation); planned_bytes
+    of a rank's host; sampled_bytes as measured, NaN for several strategies. Raises UserError where readings are not installed.
     """
     of, data = dict(point.settings), signal(point.dataset)
     training = {"batch_size": of["batch"], "window": of["horizon"], "horizon": of["horizon"], "batches": of["batches"]}
@@ -70,14 +73,14 @@ def trained(point: StudyPoint) -> dict[str, Any]:
 
 
 def quartiles(values: Any) -> list[float]:
-    """Return the three quartiles of values, for PGT-I's Table 3."""
+    """Return the lower quartile, median and upper quartile of values, for PGT-I's Table 3."""
     return [float(value) for value in np.quantile(values, [0.25, 0.5, 0.75])]
 
 
 def deviation(dataset: str, horizon: int) -> float:
-    """Return the standard deviation by which a data set's errors are standardised, in its own units, for PGT-I's Table 6.
+    """Return the standard deviation that a data set is standardised by, in its own units, for PGT-I's Table 6.
 
-    horizon: steps.
+    horizon: time steps of a window's inputs, and of its targets.
     """
     data = signal(dataset)
     return float(fit_scaler(data, Windows(len(data), horizon, horizon), "series").deviation[0])
@@ -103,7 +106,7 @@ def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict
 
 
 def against(best: float, known: float) -> str:
-    """Return in words whether a model's best error beats a naive one, for rows of PGT-I's executed studies.
+    """Return in words whether a model's best error beats a naive one, the reason of a row in PGT-I's executed studies.
 
     best, known: errors of the model and of the naive prediction; within 1 % is a tie.
     """
@@ -117,7 +120,7 @@ def against(best: float, known: float) -> str:
 def verdict(what: str, best: float, known: Mapping[str, float]) -> str:
     """Return a note on whether a model beats all naive predictions, for PGT-I's executed studies.
 
-    what: what the sentence begins with. best: the model's error. known: naive errors by name.
+    what: what the sentence begins with. best: the model's error. known: errors of predictions that learn nothing, by name.
     """
     least = min(known, key=lambda name: known[name])
     if best < known[least] * (1 - TIE):
