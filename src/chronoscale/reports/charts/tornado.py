@@ -23,7 +23,7 @@ COLUMNS = 3
 
 
 class Panel(NamedTuple):
-    """Panel of one quantity: its value as simulated, and at both ends of each assumption."""
+    """Panel of a report's tornado chart: one quantity as simulated, and at both ends of each assumption's range."""
 
     title: str
     unit: str
@@ -32,7 +32,10 @@ class Panel(NamedTuple):
 
 
 def tornado(section: Section) -> Drawing:
-    """Draw a panel a strategy's epoch, and one for each speed-up over the baseline; a row an assumption."""
+    """Draw a report's tornado chart: how far each assumption of a simulation moves epochs and speed-ups, the largest effect on top.
+
+    A panel for each strategy's epoch, and one for each speed-up over the baseline; a row an assumption.
+    """
     effects = largest_effects(section)
     panels = _panels(section, effects)
     lines = math.ceil(len(panels) / COLUMNS)
