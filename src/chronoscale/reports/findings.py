@@ -87,10 +87,10 @@ def evidence(runs: Sequence[StrategyResult]) -> str:
 
 
 def basis(section: Section, others: Sequence[Section]) -> str:
-    """Return the clause of a report that says how far a simulated claim has been validated, such as 'simulated, not validated'; '' for
-    executions.
+    """Return the clause of a report that says how far a simulated claim has been validated; '' for executions.
 
-    It is validated as far as the same work was executed, and replayed with the same costs, in one of the report's `others`.
+    Such as 'simulated, not validated'. It is validated as far as the same work was executed, and replayed with the same costs, in one of
+    the report's `others`.
     """
     if section.kind == "executed":
         return ""

@@ -8,8 +8,7 @@ MISSING, INFINITE = "–", "∞"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Return a number as a report shows it: `digits` significant ones, without an exponent where that is short; '–' for NaN, '∞' for
-    infinity."""
+    """Return a number as a report shows it: `digits` significant digits, no exponent where that is short; '–' for NaN, '∞' for infinity."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):

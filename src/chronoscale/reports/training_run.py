@@ -69,8 +69,7 @@ class TrainingRun:
 
     @property
     def failed(self) -> str:
-        """Return why the run's figures compare with nothing: what stopped it, or where its loss stopped being a number; '' where they
-        do."""
+        """Return why the run's figures compare with nothing: what stopped it, or where its loss stopped being a number; '' if they do."""
         lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
         return self.stopped or next(lost, "")
 
