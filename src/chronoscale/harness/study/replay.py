@@ -93,22 +93,22 @@ class Replayed:
         return self.schedule.op == Op[op]
 
 
-def plan_and_replay(point: StudyPoint, bed: Testbed) -> Replayed:
+def plan_and_replay(point: StudyPoint, testbed: Testbed) -> Replayed:
     """Plan an epoch of a study's point by its strategy and simulate it on the point's cluster.
 
-    bed: the testbed that says how. Raises UserError where the strategy refuses the workload.
+    testbed: says how. Raises UserError where the strategy refuses the workload.
     """
-    cluster, planner = bed.cluster(point), bed.planner(point)
-    costs, work = bed.costs(point, cluster), bed.workload(point)
+    cluster, planner = testbed.cluster(point), testbed.planner(point)
+    costs, work = testbed.costs(point, cluster), testbed.workload(point)
     schedule = planner.plan(work, point.gpus, costs)
-    return Replayed(point, bed, cluster, work, schedule, replay(schedule, cluster, costs))
+    return Replayed(point, testbed, cluster, work, schedule, replay(schedule, cluster, costs))
 
 
-def step_s(one: Replayed) -> float:
+def step_s(replayed: Replayed) -> float:
     """Return the median simulated seconds between the ends of optimiser steps, metric `step_s` of studies; NaN for a single step."""
-    rows = one.trace.op == Op.OPTIMIZE
-    ends = np.zeros(one.schedule.iterations, np.int64)
-    np.maximum.at(ends, one.schedule.iteration[one.trace.task[rows]], one.trace.end_ns[rows])
+    rows = replayed.trace.op == Op.OPTIMIZE
+    ends = np.zeros(replayed.schedule.iterations, np.int64)
+    np.maximum.at(ends, replayed.schedule.iteration[replayed.trace.task[rows]], replayed.trace.end_ns[rows])
     return float(np.median(np.diff(ends))) / 1e9 if len(ends) > 1 else NAN
 
 
@@ -166,21 +166,21 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
     return reader
 
 
-def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
+def measure(point: StudyPoint, testbed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
     """Plan and simulate a study's point and return its metrics by name.
 
-    bed: the testbed that says how. metrics: names. own: name -> metric of the study's hooks. A strategy's refusal and lack of memory give a
+    testbed: says how. metrics: names. own: name -> metric of the study's hooks. A strategy's refusal and lack of memory give a
     result with status and message. Raises UserError for an unknown metric or strategy.
     """
     known = {name: metric(name, own) for name in metrics}
-    bed.planner(point)  # a name that is wrong is no refusal
+    testbed.planner(point)  # a name that is wrong is no refusal
     try:
-        one = plan_and_replay(point, bed)
+        one = plan_and_replay(point, testbed)
     except UserError as error:
         return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
     values = {name: read(one) for name, read in known.items()}
     try:
-        bed.check(one)
+        testbed.check(one)
     except UserError as error:
         timed = {name: NAN for name in values if name in TIMED or name.startswith(("part:", "part_share:"))}
         return StudyResult("out of memory", str(error), values | timed)

@@ -89,20 +89,20 @@ def sampled(point: StudyPoint) -> dict[str, Any]:
     }
 
 
-def epoch(one: Replayed) -> dict[str, Any]:
+def epoch(replayed: Replayed) -> dict[str, Any]:
     """Return the simulated seconds, bytes and neighbours of an epoch of the paper's length, a metric of FAST's studies.
 
     Few batches are planned and multiplied up to the paper's number. `epoch_s`; `seconds` by operation (lanes overlap, so that they add up
     to more); `device_bytes`: a device's peak; `sampled`: neighbours.
     """
-    assert isinstance(one.testbed, HostStreams)
-    steps = one.testbed.steps(one.point.dataset)
-    factor = steps / one.schedule.iterations
+    assert isinstance(replayed.testbed, HostStreams)
+    steps = replayed.testbed.steps(replayed.point.dataset)
+    factor = steps / replayed.schedule.iterations
     return {
-        "epoch_s": factor * one.trace.span_ns / 1e9,
-        "seconds": {op: factor * seconds for op, seconds in one.seconds.items() if one.of(op).any()},
-        "device_bytes": float(one.peaks.max()),
-        "sampled": float(one.schedule.edges[one.of("SAMPLE")].sum()) * steps / one.schedule.iterations,
+        "epoch_s": factor * replayed.trace.span_ns / 1e9,
+        "seconds": {op: factor * seconds for op, seconds in replayed.seconds.items() if replayed.of(op).any()},
+        "device_bytes": float(replayed.peaks.max()),
+        "sampled": float(replayed.schedule.edges[replayed.of("SAMPLE")].sum()) * steps / replayed.schedule.iterations,
     }
 
 

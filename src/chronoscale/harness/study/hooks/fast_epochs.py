@@ -111,26 +111,26 @@ class Epoch:
 
 
 @lru_cache(maxsize=2)
-def epoch(name: str, most: int) -> Epoch:
+def epoch(dataset: str, most: int) -> Epoch:
     """Return the training batches of TGAT that a study of FAST counts or times, on a generated stand-in or on real data.
 
-    name: of one of FAST's data sets, which are generated, or of another of the catalogue. most: events at most. Raises UserError where real
+    dataset: one of FAST's data sets, which are generated, or of another of the catalogue. most: events at most. Raises UserError where real
     data are not at hand.
     """
-    if name in PRINTED:
-        return of(name, prepared(name, most), len(stand_in(name)))
-    events = catalogue.load(name)
+    if dataset in PRINTED:
+        return of(dataset, prepared(dataset, most), len(stand_in(dataset)))
+    events = catalogue.load(dataset)
     if not isinstance(events, EventStream):
-        raise UserError(f"dataset '{name}': expected a stream of events")
-    return of(name, PreparedStream.of(events.span(0, min(most, len(events))), Protocol()), len(events))
+        raise UserError(f"dataset '{dataset}': expected a stream of events")
+    return of(dataset, PreparedStream.of(events.span(0, min(most, len(events))), Protocol()), len(events))
 
 
-def of(name: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -> Epoch:
+def of(dataset: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -> Epoch:
     """Return the training batches of TGAT on a stream split by time, for FAST's studies.
 
-    name: of the data set. whole: events of the full one, 0: those of `data`. batch: events a batch.
+    dataset: its name. whole: events of the full one, 0: those of `data`. batch: events a batch.
     """
-    return Epoch(name, whole or len(data.whole.stream), data, data.assignment(False, 1, batch), WIDTHS.get(name, WIDTH))
+    return Epoch(dataset, whole or len(data.whole.stream), data, data.assignment(False, 1, batch), WIDTHS.get(dataset, WIDTH))
 
 
 def epoch_of(point: StudyPoint) -> Epoch:
@@ -149,11 +149,11 @@ def outer(batch: Neighbourhood) -> Subgraph:
     return Subgraph(np.count_nonzero(hop.there, 1).astype(np.int64), place, once.size)
 
 
-def largest(one: Epoch) -> Subgraph:
+def largest(batches: Epoch) -> Subgraph:
     """Return the edges of FAST §6.3's "largest sampled subgraph", for Figures 2 and 9 and Tables 2 and 5.
 
     It is the outermost hop with most edges among the last `LAST` batches.
     """
-    part, size = one.deal.part, one.deal.size
+    part, size = batches.deal.part, batches.deal.size
     deal = BatchAssignment(range(max(part.stop - LAST * size, part.start), part.stop), 1, size)
-    return max((outer(batch) for _, batch in one.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)
+    return max((outer(batch) for _, batch in batches.data.sample_batches(deal, False, SAMPLING)), key=lambda graph: graph.source.size)

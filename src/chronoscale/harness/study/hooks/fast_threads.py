@@ -29,15 +29,15 @@ SERVER = CpuTopology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n 
 UNBOUND = "tgl"
 
 
-def roots(one: Epoch, batches: int) -> list[Roots]:
+def roots(epoch: Epoch, batches: int) -> list[Roots]:
     """Return the root nodes of an epoch's last whole batches, which FAST's Figures 2 and 10 sample by several threads.
 
     Each with the first event that it must not see. batches: how many. Roots are sources, destinations and negatives.
     """
-    part, size, others = one.deal.part, one.deal.size, one.data.negatives_of(False, 0, 0)
+    part, size, others = epoch.deal.part, epoch.deal.size, epoch.data.negatives_of(False, 0, 0)
     whole = len(part) // size
     starts = range(max(part.start, part.start + (whole - batches) * size), part.start + whole * size, size)
-    return [one.data.training.roots(range(at, at + size), others(range(at, at + size)), at)[:2] for at in starts]
+    return [epoch.data.training.roots(range(at, at + size), others(range(at, at + size)), at)[:2] for at in starts]
 
 
 def by_threads(point: StudyPoint) -> dict[str, Any]:

@@ -96,30 +96,30 @@ class Changing:
         return int(come.size + requested.times[rest].sum()), False, come.size
 
 
-def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
+def loading(strategy_name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
     """Return how a strategy loads features, for FAST's Figure 8: each row once a batch or not, by which cache, in how much room.
 
-    name: of a strategy. ratio: share of the features that is cached. width: features a row, of nodes and events alike. presample: batches
-    that the cache is filled by. Models have no node memory.
+    strategy_name: such as 'fast'. ratio: share of the features that is cached. width: features a row, of nodes and events alike. presample:
+    batches that the cache is filled by. Models have no node memory.
     """
-    chosen = strategy(name)
+    chosen = strategy(strategy_name)
     assert isinstance(chosen, StreamStrategy)
     feeding: StreamFeeding = chosen.feeding
     return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
 
 
-def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
+def traffic(epoch: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
     """Count the features that each way of loading copies to the device in an epoch, exactly, in one pass for all, for FAST's Figure 8.
 
     ways: label -> way of loading. seen: how often rows were read, by which caches are filled. Equals `PreparedStream.work`'s counts. Takes
     a second pass over the batches, and their different rows in memory, where a cache changes from batch to batch.
     """
-    resident = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
+    resident = {name: way.placement.fill(seen, way.room(*epoch.sizes)) if way.placement else NONE for name, way in ways.items()}
     changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}
-    requested = [CachedRows(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
+    requested = [CachedRows(nodes.once, edges.once) for nodes, edges in epoch.batches()] if changing else []
     tables: dict[str, list[Table]] = {}
     for name, way in ways.items():
-        of = zip(resident[name], one.sizes, (0, 1), strict=True)
+        of = zip(resident[name], epoch.sizes, (0, 1), strict=True)
         tables[name] = [
             Changing([batch[n] for batch in requested], rows, ids.size, way.compressed)
             if name in changing
@@ -127,7 +127,7 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> di
             for ids, rows, n in of
         ]
     sums: dict[str, Int64] = {name: np.zeros(4, np.int64) for name in ways}
-    for batch in one.batches():
+    for batch in epoch.batches():
         slots = [int(part.times.sum()) for part in batch]
         for name in ways:
             (nodes, shrunk, remaining), (edges, slim, stay) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))

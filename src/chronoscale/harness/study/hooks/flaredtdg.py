@@ -68,9 +68,9 @@ def regresses(dataset: str) -> bool:
     return counts(dataset).node_features == bed().degrees
 
 
-def executes(name: str) -> bool:
-    """Say whether a strategy's schedules can be executed, not only simulated, for FlareDTDG's Table 3. name: of a strategy."""
-    return strategy(name).executes
+def executes(strategy_name: str) -> bool:
+    """Say whether a strategy's schedules can be executed, not only simulated, for FlareDTDG's Table 3."""
+    return strategy(strategy_name).executes
 
 
 def trained(dataset: str) -> SnapshotStatistics:
@@ -122,21 +122,23 @@ def in_both(line: Mapping[str, Any], name: str, outside: Sequence[str]) -> float
     return float(line[name]) / (1 - sum(float(line[other]) for other in outside))
 
 
-def on_device(one: Record, uncut: Points) -> str:
+def on_device(point: Record, uncut: Points) -> str:
     """Return the reason of a row of FlareDTDG's Table 5: what a device holds, and whether that is too much.
 
-    one: a point with metrics `peak_gb` and `mean_gb`. uncut: the same points of FlareDTDG, simulated as if no edge crossed ranks.
+    point: one with metrics `peak_gb` and `mean_gb`. uncut: the same points of FlareDTDG, simulated as if no edge crossed ranks.
     """
-    memory = cluster(one.gpus).device.memory / GB
-    beyond = f"more than the {memory:g} of a device; " if one.status == "out of memory" else ""
-    if one.strategy == "esdg":
-        snapshots = snapshots_trained(one.dataset) - 1
-        return f"{beyond}{snapshots} snapshots, {snapshots / one.gpus:.3g} a GPU, and what checkpoints keep of them"
-    if one.strategy != "flaredtdg":
-        return f"{beyond}windows of {window()} snapshots; {UNPRINTED[one.strategy]} not printed"
-    reason = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=one.dataset, model=one.model):.3g}"
-    if one.mean_gb < UNEVEN * one.peak_gb:
-        reason += f"; {one.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
+    memory = cluster(point.gpus).device.memory / GB
+    beyond = f"more than the {memory:g} of a device; " if point.status == "out of memory" else ""
+    if point.strategy == "esdg":
+        snapshots = snapshots_trained(point.dataset) - 1
+        return f"{beyond}{snapshots} snapshots, {snapshots / point.gpus:.3g} a GPU, and what checkpoints keep of them"
+    if point.strategy != "flaredtdg":
+        return f"{beyond}windows of {window()} snapshots; {UNPRINTED[point.strategy]} not printed"
+    reason = (
+        f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=point.dataset, model=point.model):.3g}"
+    )
+    if point.mean_gb < UNEVEN * point.peak_gb:
+        reason += f"; {point.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
     return reason
 
 
@@ -153,12 +155,12 @@ def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
     return f"flaredtdg's is the least in {count['published']} of {len(groups)} points in print, in {count['ours']} of ours"
 
 
-def host_gb(dataset: str, name: str, gpus: int) -> float:
+def host_gb(dataset: str, strategy_name: str, gpus: int) -> float:
     """Return the GB of host memory on all machines together, for FlareDTDG's Figure 7.
 
-    name: of a strategy; 'dynahb' holds its caches, as in Table 1, any other the snapshots that train.
+    strategy_name: 'dynahb' holds its caches, as in Table 1, any other the snapshots that train.
     """
-    if name == "dynahb":
+    if strategy_name == "dynahb":
         return dynahb_cache_bytes(statistics(dataset), width(dataset), gpus) / GB
     stats = trained(dataset)
     features = len(stats) * feature_bytes(stats.num_nodes, counts(dataset).node_features or 1)
@@ -202,12 +204,12 @@ def a_gpu(dataset: str) -> dict[str, float]:
     return {name: float(value) for name, value in line.items() if not isinstance(value, str)}
 
 
-def copies(dataset: str, name: str, gb: float) -> str:
+def copies(dataset: str, strategy_name: str, gb: float) -> str:
     """Return the beginning of a reason in FlareDTDG's Table 1 where its figure is not Table 5's a GPU times Table 2's GPUs; else ''.
 
-    name: of a strategy. gb: Table 1's figure.
+    strategy_name: whose. gb: Table 1's figure.
     """
-    each, gpus = a_gpu(dataset)[name], gpus_of(dataset)
+    each, gpus = a_gpu(dataset)[strategy_name], gpus_of(dataset)
     times = gb / each
     return "" if round(times) == gpus else f"{times:.0f} times Table 5's {each:g}, but {gpus} GPUs (Table 2): {gpus * each:.3g}; "
 

@@ -45,9 +45,9 @@ def bed() -> SpreadStreams:
     return bed
 
 
-def spread(one: Replayed) -> dict[str, Any]:
+def spread(replayed: Replayed) -> dict[str, Any]:
     """Return the simulated seconds and bytes of an optimiser step, a metric of MemShare's studies: what `spread_step` returns."""
-    return spread_streams.spread_step(one)
+    return spread_streams.spread_step(replayed)
 
 
 def counts(dataset: str) -> dict[str, int]:
@@ -79,14 +79,14 @@ def label(gpus: int) -> str:
 
 
 @cache
-def real(name: str) -> EventStream:
+def real(dataset: str) -> EventStream:
     """Return the first 200,000 events of an installed data set, without features or labels, for MemShare's studies of real streams.
 
-    name: of the data set. Raises UserError where it is not installed or no event stream.
+    Raises UserError where it is not installed or no event stream.
     """
-    events = catalogue.load(name)
+    events = catalogue.load(dataset)
     if not isinstance(events, EventStream):
-        raise UserError(f"dataset '{name}': expected a stream of events")
+        raise UserError(f"dataset '{dataset}': expected a stream of events")
     return replace(events.span(0, min(MOST, len(events))), features=None, labels=None, node_features=None)
 
 

@@ -54,32 +54,32 @@ def published_ranges(number: int) -> Sequence[Range]:
 # Metrics of a point.
 
 
-def waiting_s(one: Replayed) -> float:
+def waiting_s(replayed: Replayed) -> float:
     """Return the seconds of an epoch in which a rank's compute stream is idle, mean of ranks; a metric of PGT-I's studies."""
-    trace = one.trace
+    trace = replayed.trace
     return trace.span_ns / 1e9 - float(trace.duration_ns[trace.lane == Lane.COMPUTE].sum()) / 1e9 / trace.ranks
 
 
-def prepare_s(one: Replayed) -> float:
+def prepare_s(replayed: Replayed) -> float:
     """Return the simulated seconds of preparation before the first epoch, a metric of PGT-I's studies."""
-    costs = one.testbed.costs(one.point, one.cluster)
-    before = one.testbed.planner(one.point).prepare(one.workload, one.point.gpus, costs)
-    return replay(before, one.cluster, costs).span_ns / 1e9
+    costs = replayed.testbed.costs(replayed.point, replayed.cluster)
+    before = replayed.testbed.planner(replayed.point).prepare(replayed.workload, replayed.point.gpus, costs)
+    return replay(before, replayed.cluster, costs).span_ns / 1e9
 
 
-def device_gib(one: Replayed) -> float:
+def device_gib(replayed: Replayed) -> float:
     """Return the GiB that the fullest device holds at its simulated peak, a metric of PGT-I's studies."""
-    return float(one.peaks.max()) / GIB
+    return float(replayed.peaks.max()) / GIB
 
 
-def host_gib(one: Replayed) -> float:
+def host_gib(replayed: Replayed) -> float:
     """Return the GiB of host memory that a rank is planned to need, whether or not they fit; a metric of PGT-I's studies."""
-    return float(one.schedule.host) / GIB
+    return float(replayed.schedule.host) / GIB
 
 
-def kernels(one: Replayed) -> int:
+def kernels(replayed: Replayed) -> int:
     """Return how many kernels an epoch starts on the GPU that starts most, a metric of PGT-I's Figure 7."""
-    return int(np.bincount(one.schedule.rank, one.schedule.kernels).max())
+    return int(np.bincount(replayed.schedule.rank, replayed.schedule.kernels).max())
 
 
 def epoch_s(axes: Mapping[str, Any]) -> float:
@@ -90,9 +90,9 @@ def epoch_s(axes: Mapping[str, Any]) -> float:
     return plan_and_replay(StudyPoint.of({"paper": PAPER, **axes}), bed()).trace.span_ns / 1e9
 
 
-def minutes(one: Record) -> float:
-    """Return the minutes of 30 epochs with preparation, for PGT-I's Table 4. one: a point with metrics `prepare_s` and `epoch_s`."""
-    return float(one.prepare_s + EPOCHS * one.epoch_s) / 60
+def minutes(point: Record) -> float:
+    """Return the minutes of 30 epochs with preparation, for PGT-I's Table 4. point: one with metrics `prepare_s` and `epoch_s`."""
+    return float(point.prepare_s + EPOCHS * point.epoch_s) / 60
 
 
 # Sizes, by eq. 1 and 2.
@@ -134,18 +134,18 @@ def over_block() -> float:
     return batch * reach / (batch + reach - 1)
 
 
-def replication(one: Record) -> float:
+def replication(point: Record) -> float:
     """Estimate the seconds an epoch spends on messages of a graph that is copied for every window of a batch, for PGT-I's Table 4.
 
     As upstream does: each propagation gathers, scales and adds up a float32 message an edge, seven passes over them, at the kernels' share
     of memory bandwidth.
     """
-    work = bed().workload(one.point)
+    work = bed().workload(point.point)
     data, model, windows = work.signal, work.model, work.windows
     propagations = 3 * 2 * model.hops * windows.window  # three gates, two directions
     passes = 3 * len(windows.train) + len(windows.validation)  # the backward pass moves twice what the forward pass does
     moved = 7.0 * 4 * (model.inputs + model.hidden) * data.edges * propagations * passes
-    return moved / (bed().cluster(one.point).device.memory_bandwidth * bed().efficiency)
+    return moved / (bed().cluster(point.point).device.memory_bandwidth * bed().efficiency)
 
 
 # Stages.

@@ -94,15 +94,15 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, 
     return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in errors.items()}
 
 
-def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
+def naive(point: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
     """Return errors of predictions that learn nothing, by name, on a point's windows: MAE, or MSE where `squared`.
 
     In the data's units, for PGT-I's executed studies. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
     UserError where readings are not installed.
     """
     # in order of time, as all strategies but those with local shuffling on several ranks
-    limit = one.batches * one.batch * one.gpus if phase == "validation" else 0
-    return {name: errors[squared] for name, errors in _errors(one.dataset, one.horizon, phase, limit).items()}
+    limit = point.batches * point.batch * point.gpus if phase == "validation" else 0
+    return {name: errors[squared] for name, errors in _errors(point.dataset, point.horizon, phase, limit).items()}
 
 
 def against(best: float, known: float) -> str:

@@ -210,13 +210,13 @@ def seconds_a_gpu(points: Points, kinds: Sequence[str]) -> pd.DataFrame:
     return ran.assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
 
 
-def forward_shares(one: Replayed) -> tuple[float, float]:
+def forward_shares(replayed: Replayed) -> tuple[float, float]:
     """Return the shares of simulated forward passes in transfers between GPUs, and in these and waiting together, for REAL's Figure 2.
 
     A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers are those that no
     computing hides; waiting is what neither computes nor copies from the host.
     """
-    schedule, trace = one.schedule, one.trace
+    schedule, trace = replayed.schedule, replayed.trace
     site = trace.rank.astype(np.int64) * max(schedule.iterations, 1) + schedule.iteration[trace.task]
     sites = schedule.ranks * max(schedule.iterations, 1)
     begin, end = np.full(sites, np.iinfo(np.int64).max), np.full(sites, np.iinfo(np.int64).max)
@@ -269,10 +269,10 @@ def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
     return share
 
 
-def first_quarter(one: Replayed) -> tuple[Floats, float]:
+def first_quarter(replayed: Replayed) -> tuple[Floats, float]:
     """Return what REAL's Figure 12 draws of a point: busy shares of an epoch's first quarter in 60 bins, [ranks, 60], and its seconds."""
-    until = max(int(one.trace.span_ns * 0.25), 1)
-    return busy_shares(one.trace, 60, until), until / 1e9
+    until = max(int(replayed.trace.span_ns * 0.25), 1)
+    return busy_shares(replayed.trace, 60, until), until / 1e9
 
 
 def busy(quarter: tuple[Floats, float]) -> dict[str, float]:
@@ -313,9 +313,9 @@ def heat(title: str, quarter: tuple[Floats, float]) -> Heat:
     return Heat(title, *quarter)
 
 
-def lanes_beside(one: Replayed) -> float:
+def lanes_beside(replayed: Replayed) -> float:
     """Return in what share of its busy time a rank has two or more streams at work, collectives left out, for REAL's Table 1."""
-    trace = one.trace
+    trace = replayed.trace
     work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
     total = both = 0.0
     for rank in range(trace.ranks):
@@ -328,18 +328,18 @@ def lanes_beside(one: Replayed) -> float:
     return both / total if total else 0.0
 
 
-def structure_bytes(one: Replayed) -> float:
+def structure_bytes(replayed: Replayed) -> float:
     """Return bytes of graphs and maps, not features, copied to devices after each group's first snapshot, for REAL's Table 5."""
-    features = statistics(one.point.dataset).num_nodes * input_width(one.point.dataset, "real") * 4
-    rows = one.schedule.tasks(Op.H2D)
-    moved = one.schedule.bytes[rows[one.schedule.step[rows] > 0]]
+    features = statistics(replayed.point.dataset).num_nodes * input_width(replayed.point.dataset, "real") * 4
+    rows = replayed.schedule.tasks(Op.H2D)
+    moved = replayed.schedule.bytes[rows[replayed.schedule.step[rows] > 0]]
     return float(np.where(moved > features, moved - features, moved).sum())
 
 
-def increments_a_map(one: Replayed) -> float:
+def increments_a_map(replayed: Replayed) -> float:
     """Return how many INCREMENT tasks (aggregations by difference map) there are for each copy of a map to a device (REAL's Table 5)."""
-    rows = one.schedule.tasks(Op.H2D)
-    return len(one.schedule.tasks(Op.INCREMENT)) / max(int((one.schedule.step[rows] > 0).sum()), 1)
+    rows = replayed.schedule.tasks(Op.H2D)
+    return len(replayed.schedule.tasks(Op.INCREMENT)) / max(int((replayed.schedule.step[rows] > 0).sum()), 1)
 
 
 def counts_of(dataset: str) -> dict[str, float]:

@@ -89,12 +89,12 @@ def input_width(dataset: str, paper: str) -> int:
 
 
 @cache
-def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
+def machines(preset: str, gpus: int, copies: bool = True) -> Cluster:
     """Return the simulated cluster of a study of REAL or FlareDTDG: a preset with as many machines as `gpus` need.
 
-    name: of the preset. copies: False: host to device copies take no time.
+    preset: its name. copies: False: host to device copies take no time.
     """
-    cluster = presets.scaled(presets.cluster(name), gpus)
+    cluster = presets.scaled(presets.cluster(preset), gpus)
     return cluster if copies else replace(cluster, device=replace(cluster.device, h2d=Link(math.inf, 0.0)))
 
 

@@ -73,20 +73,20 @@ class SpreadStreams(BaseModel):
     pairs: Mapping[str, int]
     apart: Mapping[str, int]
 
-    def counts(self, name: str) -> dict[str, int]:
-        """Return nodes, edges, node_width and edge_width (features) that MemShare's Table 2 prints of a data set. name: of the data set."""
-        return printed_counts(self.paper, 2, name)
+    def counts(self, dataset: str) -> dict[str, int]:
+        """Return nodes, edges, node_width and edge_width (features) that MemShare's Table 2 prints of a data set."""
+        return printed_counts(self.paper, 2, dataset)
 
-    def generator(self, name: str, divisor: int) -> RandomStream:
+    def generator(self, dataset: str, divisor: int) -> RandomStream:
         """Return the generator of the random event stream that MemShare's studies use in place of a data set.
 
-        name: of the data set. divisor: how many times fewer nodes, events and pairs it has than published; events are divided by `apart`,
+        dataset: its name. divisor: how many times fewer nodes, events and pairs it has than published; events are divided by `apart`,
         too.
         """
-        printed, apart = self.counts(name), self.apart.get(name, 1)
+        printed, apart = self.counts(dataset), self.apart.get(dataset, 1)
         nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
-        pairs = min(max(self.pairs[name] // divisor, nodes), nodes * (nodes - 1) // 2, events)
-        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=name)
+        pairs = min(max(self.pairs[dataset] // divisor, nodes), nodes * (nodes - 1) // 2, events)
+        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=dataset)
 
     def steps(self, point: StudyPoint) -> int:
         """Return how many optimiser steps the paper's epoch has at a point of MemShare's studies.
@@ -142,36 +142,36 @@ _MADE: dict[tuple[str, str, int], EventStream] = {}
 _PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
 
 
-def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
+def stream(testbed: SpreadStreams, dataset: str, divisor: int) -> EventStream:
     """Return the generated events that MemShare's studies use in place of a data set, without features, generated once a process.
 
-    name: of the data set. divisor: how many times smaller than published.
+    dataset: its name. divisor: how many times smaller than published.
     """
-    place = (bed.paper, name, divisor)
+    place = (testbed.paper, dataset, divisor)
     if place not in _MADE:
-        _MADE[place] = EventStream.from_blocks(list(bed.generator(name, divisor)))
+        _MADE[place] = EventStream.from_blocks(list(testbed.generator(dataset, divisor)))
     return _MADE[place]
 
 
-def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
+def prepared(testbed: SpreadStreams, dataset: str, divisor: int) -> PreparedStream:
     """Return the generated events of MemShare's studies split by time and indexed for sampling, made once a process.
 
-    name: of the data set. divisor: how many times smaller than published.
+    dataset: its name. divisor: how many times smaller than published.
     """
-    place = (bed.paper, name, divisor)
+    place = (testbed.paper, dataset, divisor)
     if place not in _PREPARED:
-        _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
+        _PREPARED[place] = PreparedStream.of(stream(testbed, dataset, divisor), Protocol())
     return _PREPARED[place]
 
 
-def spread_step(one: Replayed) -> dict[str, Any]:
+def spread_step(replayed: Replayed) -> dict[str, Any]:
     """Return the simulated seconds and bytes of an optimiser step, means of ranks; a metric of MemShare's studies.
 
     `step_s`: from the end of a step to that of the next; `epoch_s`: of all of the paper's steps; `stages`: seconds by stage (lanes overlap,
     so that they add up to more); bytes `fetched` from other ranks, `returned` to them (contributions to rows that they own), and `spoken`:
     of shared hot nodes, all-gathered.
     """
-    schedule, trace, tests = one.schedule, one.trace, one.point.setting("tests", False)
+    schedule, trace, tests = replayed.schedule, replayed.trace, replayed.point.setting("tests", False)
     counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests
     last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & counted
     units, at = np.unique(schedule.unit[trace.task[last]], return_inverse=True)
@@ -179,7 +179,7 @@ def spread_step(one: Replayed) -> dict[str, Any]:
     np.maximum.at(ends, at, trace.end_ns[last])
     gaps = np.diff(np.sort(ends))
     between = float(gaps[: max(len(gaps) - 1, 1)].mean()) / 1e9  # the last step has fewer events
-    a_step = 1 / (len(units) * one.point.gpus)
+    a_step = 1 / (len(units) * replayed.point.gpus)
     spent = trace.duration_ns * counted / 1e9 * a_step
     moved = np.asarray(trace.bytes * counted, np.float64) * a_step
     exchanged, back, gathered = trace.op == Op.ALLTOALL, schedule.layer[trace.task] == BACK, trace.op == Op.ALLGATHER
@@ -191,12 +191,12 @@ def spread_step(one: Replayed) -> dict[str, Any]:
         "backward": np.isin(trace.op, [Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE]),
         "remote aggregation": (exchanged & back) | gathered,
     }
-    bed = one.testbed
+    bed = replayed.testbed
     assert isinstance(bed, SpreadStreams)
     volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": gathered}
     return {
         "step_s": between,
-        "epoch_s": between * bed.steps(one.point),
+        "epoch_s": between * bed.steps(replayed.point),
         "stages": {name: float(spent[rows].sum()) for name, rows in of.items()},
         **{name: float(moved[rows].sum()) for name, rows in volumes.items()},
     }
