@@ -74,7 +74,7 @@ def _ends_of(effect: AssumptionEffect, name: str, values: Callable[[StrategyEffe
 
 
 def _panel(title: str, unit: str, values_by_assumption: list[Ends | None]) -> Panel:
-    """Return the panel of one quantity. known: a row an assumption, None where it does not move the quantity."""
+    """Return the panel of one quantity. values_by_assumption: a row an assumption, None where it does not move the quantity."""
     middle = next(values[0] for values in values_by_assumption if values is not None)
     return Panel(title, unit, middle, [(middle, middle) if values is None else (values[1], values[2]) for values in values_by_assumption])
 

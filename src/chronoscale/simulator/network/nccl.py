@@ -192,7 +192,7 @@ class NcclModel:
     def _put_messages(self, index: Ints, inside: Ints, across: Ints, each: Ints, transfer: Floats, result: CollectiveCosts) -> None:
         """Put the costs of messages of `each` bytes, in rounds inside machines and across.
 
-        alone: seconds that links take for all of them while uncontended.
+        transfer: seconds that links take for all of them while uncontended.
 
         NCCL's model leaves messages out: here they take what the links need for the bytes that cross them, and a ring's hops.
         """
