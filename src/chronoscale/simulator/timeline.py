@@ -137,7 +137,7 @@ class Timeline:
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the first and one past the last segment of every stream that has any."""
+        """Return, for every stream that has segments, the first and one past the last of them, for the SimPy simulation."""
         edges = np.flatnonzero(np.diff(self.stream, prepend=-1, append=-1)).tolist()
         return list(pairwise(edges))
 

@@ -133,7 +133,7 @@ def pointer(tensor: Tensor | None) -> int | None:
 
 
 def on_cuda(x: Tensor) -> bool:
-    """Return whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
+    """Return whether the native CUDA kernels serve a tensor: then the host does not wait for results."""
     return x.is_cuda
 
 

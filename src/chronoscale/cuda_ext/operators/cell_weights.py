@@ -40,7 +40,7 @@ class CellWeightGradients:
         self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
 
     def add_input(self, gates: Tensor, x: Tensor) -> None:
-        """Add a block's share to the gradients of weight_ih and bias_ih.
+        """Add a block of rows' share to the gradients of weight_ih and bias_ih, in the backward pass of a cell's CPU kernels.
 
         gates [r, G H]: gradients before the activations; x [r, D]: the block's input.
         """
@@ -48,7 +48,7 @@ class CellWeightGradients:
         self.all.bias_ih.add_(gates.sum(0))
 
     def add_state(self, gates: Tensor, h: Tensor | None) -> None:
-        """Add a block's share to the gradients of weight_hh and bias_hh.
+        """Add a block of rows' share to the gradients of weight_hh and bias_hh, in the backward pass of a cell's CPU kernels.
 
         gates [r, G H]: gradients before the activations; h [r, H]: the block's state; None: zeros.
         """

@@ -291,7 +291,10 @@ class EdgeMap(_Operand):
             object.__setattr__(self, "net", int(self.sign.sum()))
 
     def growth(self) -> int:
-        """Return the number of added edges less that of removed ones; where no host knows it, the device is waited for."""
+        """Return by how many edges the next snapshot is larger: added ones less removed ones.
+
+        Where no host knows it, the device is waited for.
+        """
         return int(self.sign.sum()) if self.net is None else self.net
 
     def compact(self) -> CSR:

@@ -97,7 +97,7 @@ def attend_grad(
 
 
 def check_rows(operands: SlotOperands, slot: Tensor) -> None:
-    """Check that attention's neighbour slots name rows of `operands.source`.
+    """Check that slots of the attention reference name rows of `operands.source`.
 
     slot: row numbers [T, K], 0 where a slot is empty. Raises UserError for one out of range; on a CPU alone, for a GPU's host would have to
     wait.

@@ -68,7 +68,7 @@ def threads_bound_to(cpus: Sequence[int]) -> Iterator[None]:
 
 
 def format_cpu_list(cpus: set[int]) -> str:
-    """Return numbers of processors as the system writes them: '0-3,8'."""
+    """Return numbers of processors as Linux writes them, such as '0-3,8', for messages about bound sampling threads."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
         if runs and runs[-1][-1] == cpu - 1:

@@ -65,7 +65,10 @@ class CpuTopology:
         return any(len(group) > 1 for group in self.groups(level))
 
     def restricted_to(self, numbers: Iterable[int]) -> CpuTopology:
-        """Return the topology of only the processors with those numbers. Raises UserError where none of them is there."""
+        """Return the topology of only the processors with those numbers, such as those that one rank may use.
+
+        Raises UserError where none of them is there.
+        """
         chosen = set(numbers)
         return CpuTopology(tuple(cpu for cpu in self.cpus if cpu.number in chosen))
 
@@ -132,7 +135,7 @@ _EXPECTED = f"expected what `{COMMAND}` prints"
 
 
 def read_cpu_list(path: Path) -> list[int]:
-    """Return the numbers in a file with a list as the system writes them, '0-3,8'. Raises ValueError for anything else."""
+    """Return the numbers of processors in a file of Linux's /sys, such as '0-3,8'. Raises ValueError for anything else."""
     parts = [part.split("-") for part in path.read_text().strip().split(",") if part]
     return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
 

@@ -40,7 +40,7 @@ class EventPartitioner:
 
     @classmethod
     def start(cls, shared: NDArray[np.bool_], parts: int, decay: float = 0.0, rule: Rule = "attention") -> EventPartitioner:
-        """Return the state before the first event.
+        """Start the native one-pass partitioner of an event stream: return its state before the first event.
 
         shared bool [N]: nodes that all parts have. decay: of attention, by the unit of the events' times.
 

@@ -38,23 +38,23 @@ class Testbed(Protocol):
     """Interface of what plans and simulates the points of a paper's studies: machines, workload, strategy and costs of each point."""
 
     def cluster(self, point: StudyPoint) -> Cluster:
-        """Return the simulated machines of a point."""
+        """Return the simulated machines of a study's point."""
         ...
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return what a point trains. Raises UserError for data that are not installed."""
+        """Return what a study's point trains. Raises UserError for data that are not installed."""
         ...
 
     def planner(self, point: StudyPoint) -> Strategy:
-        """Return the strategy of a point, with what the point sets otherwise."""
+        """Return the strategy that plans a study's point, changed as the point's settings say."""
         ...
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
-        """Return the model that predicts durations on a point's cluster."""
+        """Return the cost model that predicts durations on the cluster of a study's point."""
         ...
 
     def check(self, replayed: Replayed) -> None:
-        """Raise UserError where an epoch does not fit into memory."""
+        """Raise UserError where a study's simulated epoch does not fit into memory."""
         ...
 
 

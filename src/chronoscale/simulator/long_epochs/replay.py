@@ -45,7 +45,10 @@ class ReplayResult:
         return int(self.tally.rows.sum())
 
     def check(self) -> None:
-        """Check that all ranks fit in memory. Raises UserError for the rank that needs most, with where and by how much."""
+        """Check that all ranks of the simulated epoch fit in memory.
+
+        Raises UserError for the rank that needs most, with where and by how much.
+        """
         rank, place = self.tally.top
         check_rank(self.tally.schedule, self.cluster, rank, int(self.tally.peaks[rank]), place)
 

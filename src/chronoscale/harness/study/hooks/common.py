@@ -40,7 +40,7 @@ def launch_us(cluster: str) -> float:
 
 
 def published_maps(strategy: str) -> str:
-    """Return the variant of difference maps that REAL's figures show for a strategy.
+    """Return which variant of difference maps (edges that two snapshots differ in) REAL's figures show for a strategy, for its studies.
 
     'as-published' for those whose names begin with real-, which have maps; 'exact', the only one, for others.
     """

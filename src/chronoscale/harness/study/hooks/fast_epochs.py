@@ -90,15 +90,15 @@ class Epoch:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Return the rows of the tables of node and of event features."""
+        """Return how many rows the tables of node features and of event features have, for the room of caches in FAST's studies."""
         return self.data.whole.stream.num_nodes, len(self.data.whole.stream)
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
-        """Yield the sampled neighbourhood of every batch, in order."""
+        """Yield the sampled neighbourhood of every training batch, in order, for the counts of FAST's studies."""
         return (batch for _, batch in self.data.sample_batches(self.deal, False, SAMPLING))
 
     def last(self) -> tuple[range, Neighbourhood]:
-        """Return the events of the last whole batch, and its sampled neighbourhood."""
+        """Return the events of the last whole training batch and its sampled neighbourhood, which FAST's studies time."""
         size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
         events = range(stop - size, stop)
         ((_, batch),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)

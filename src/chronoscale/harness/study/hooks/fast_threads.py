@@ -126,9 +126,10 @@ def machine_in_words() -> str:
 
 
 def alike(most: int, batches: int, threads: int) -> Float64:
-    """Return how much of what two sampling threads read is the same in WikiTalk's stand-in, for FAST's Figure 11.
+    """Return how much of what two sampling threads read is the same in WikiTalk's generated stand-in, for FAST's Figure 11.
 
-    Mean affinity over `batches` spread over the training events of `most` events; float64 [threads, threads], -1 on the diagonal.
+    Mean affinity over `batches` spread over the training events of a stand-in of `most` events; float64 [threads, threads], -1 on the
+    diagonal.
     """
     data = prepared("wikitalk", most)
     deal = data.assignment(False, 1, BATCH, 0, max(-(-data.training_events // BATCH) // batches, 1))

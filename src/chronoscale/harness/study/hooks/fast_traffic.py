@@ -40,12 +40,12 @@ class Sent:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of features that cross the bus."""
+        """Return the bytes of features that are copied from host to device in an epoch."""
         return (self.nodes + self.edges) * self.width
 
     @property
     def indices(self) -> int:
-        """Return the bytes of the positions that cross the bus."""
+        """Return the bytes of positions that are copied beside the features."""
         return self.numbers * INDEX
 
 

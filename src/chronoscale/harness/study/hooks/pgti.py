@@ -180,14 +180,20 @@ def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
 
 
 def fullest(stages: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
-    """Return the GiB and the name of the stage that holds most, for PGT-I's Figures 2 and 6. stages: as `held` returns them."""
+    """Return the GiB and the name of the stage that holds most, for PGT-I's Figures 2 and 6.
+
+    stages: stage -> what is held -> bytes, as `held` returns them.
+    """
     sums = {stage: sum(parts.values()) / GIB for stage, parts in stages.items()}
     stage = max(sums, key=lambda one: sums[one])
     return sums[stage], stage
 
 
 def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dict[str, list[float]]:
-    """Return GiB of each part by stage, for the stacked drawings of PGT-I's Figures 2 and 6. stages: as `held` returns them."""
+    """Return GiB of each part by stage, for the stacked drawings of PGT-I's Figures 2 and 6.
+
+    stages: stage -> what is held -> bytes, as `held` returns them. parts: names of what is held, in the bars' order.
+    """
     return {stage: [stages[stage].get(part, 0.0) / GIB for part in parts] for stage in STAGES}
 
 

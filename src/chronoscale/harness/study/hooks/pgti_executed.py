@@ -95,9 +95,9 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, 
 
 
 def naive(point: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
-    """Return errors of predictions that learn nothing, by name, on a point's windows: MAE, or MSE where `squared`.
+    """Return errors of predictions that learn nothing, by name, on a point's windows, for PGT-I's executed studies.
 
-    In the data's units, for PGT-I's executed studies. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
+    MAE, or MSE where `squared`, in the data's units. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
     UserError where readings are not installed.
     """
     # in order of time, as all strategies but those with local shuffling on several ranks

@@ -53,11 +53,12 @@ def prepared(dataset: str, most: int) -> PreparedStream:
 
 
 class HostStreams(BaseModel):
-    """Testbed of FAST's studies: epochs on one GPU, features in host memory; its fields are what all workloads share.
+    """Testbed of FAST's studies: simulated epochs on one GPU, features in host memory; its fields are what all workloads share.
 
-    windows: number of windows by model; window_batches: batches of events each, on average. Settings of a point: `most` events of a
-    stand-in; `batches` planned, and `presample`d; `cached`: share of the features on the device; `ahead`: batches fetched ahead instead of
-    the strategy's own; `once`: whether rows cross the bus once a batch, whatever the strategy does; `rates`: those of `Rates`, as JSON.
+    layers, hidden, heads, time (width of the encoding): of the models. windows: number of windows of time by model; window_batches: batches
+    of events each, on average. Settings of a point: `most` events of a generated stream; `batches` planned, and `presample`d; `cached`:
+    share of the features on the device; `ahead`: batches fetched ahead instead of the strategy's own; `once`: whether rows cross the bus
+    once a batch, whatever the strategy does; `rates`: those of `Rates`, as JSON.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,7 +115,7 @@ class HostStreams(BaseModel):
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
 
     def check(self, replayed: Replayed) -> None:
-        """Accept every replay: a cache takes what room a device leaves it."""
+        """Accept every simulated epoch of FAST's studies: a cache takes what room a device leaves it."""
 
 
 def testbed(paper: str, **assumed: Any) -> HostStreams:

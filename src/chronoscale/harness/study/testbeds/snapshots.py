@@ -169,11 +169,12 @@ def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
 
 
 class SnapshotTestbed(BaseModel):
-    """Testbed of REAL's and FlareDTDG's studies: generated stand-ins of their snapshots at published size.
+    """Testbed of REAL's and FlareDTDG's studies: simulated epochs on generated snapshots, scaled to the published size.
 
     hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
-    features of data sets whose task is to predict as many; others have `classes`. Settings of a point: `copies`, as in `machines`;
-    `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads another's rows.
+    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. Settings of a point: `copies`:
+    False: host to device copies take no time; `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads
+    another's rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

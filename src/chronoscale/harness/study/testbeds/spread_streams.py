@@ -130,7 +130,7 @@ class SpreadStreams(BaseModel):
         return DatasheetCosts(cluster.device)
 
     def check(self, replayed: Replayed) -> None:
-        """Accept every replay: node memory lies in the hosts'."""
+        """Accept every simulated epoch of MemShare's studies: node memory lies in the hosts' memory."""
 
 
 def testbed(paper: str, **assumed: Any) -> SpreadStreams:
