@@ -15,7 +15,7 @@ SPARE = ("iterations", "idle_ranks", "hours")  # columns for programs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advice:
-    """Ranking of candidates for one training.
+    """Ranking of candidates (strategy, GPUs, settings) for one training, which `chronoscale advise` hands to a report.
 
     name: of its files. title: what is trained. headline: which candidate is first. table: a row a ranked candidate, with every column.
     not_ranked: what does not rank and why, a line each. drawing: the Pareto front, None where nothing ranks.
@@ -30,6 +30,6 @@ class Advice:
 
     @property
     def readable_table(self) -> ReadableTable:
-        """The table as a reader wants it: columns that say nothing are left out."""
+        """Return the ranking as the report shows it: columns that say nothing are left out."""
         empty = [str(name) for name in self.table.columns if self.table[name].isna().all() or (self.table[name] == "").all()]
         return ReadableTable(self.table.drop(columns=[*empty, *(name for name in SPARE if name not in empty)]), "", frozenset())

@@ -27,9 +27,10 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Seconds of an epoch by part, the mean over ranks, of the parts that occur.
+    """Breakdown of an epoch's time for a report: seconds in sampling, transfers, layers, communication and so on, the mean over ranks.
 
-    Lanes overlap and ranks wait, so parts do not add up to the epoch. Communication includes waiting for the last rank.
+    seconds: by part (of `PARTS`), of the parts that occur. Streams of a rank overlap and ranks wait, so parts do not add up to `epoch_s`.
+    Communication includes waiting for the last rank.
     """
 
     epoch_s: float
@@ -37,16 +38,22 @@ class Breakdown:
 
     @classmethod
     def of(cls, op_seconds: pd.Series[float], ranks: int, epoch_s: float) -> Breakdown:
-        """Return the breakdown of an epoch of `epoch_s` seconds from seconds by the operations' names, summed over ranks."""
+        """Return the breakdown of an epoch of `epoch_s` seconds.
+
+        op_seconds: seconds in each operation, summed over ranks, by the operation's name.
+        """
         seconds_by_part = {part: [float(op_seconds[op.name]) for op in ops if op.name in op_seconds.index] for part, ops in PARTS.items()}
         return cls(epoch_s, {part: sum(times) / ranks for part, times in seconds_by_part.items() if times})
 
     @classmethod
     def middle(cls, traces: Sequence[Trace]) -> Breakdown:
-        """Return the breakdown of the median of several epochs of one schedule."""
+        """Return the breakdown of the epoch of median length among several of one schedule. traces: one an epoch."""
         trace = traces[int(np.argsort([trace_.span_ns for trace_ in traces], kind="stable")[(len(traces) - 1) // 2])]
         return cls.of(time_by_op(trace), trace.ranks, trace.span_ns / 1e9)
 
     def share(self, part: str) -> float:
-        """Return a part's share of the epoch; 0 for a part that does not occur, NaN for an epoch of no length."""
+        """Return the share of the epoch, 0 to 1, that a part takes; 0 for a part that does not occur, NaN for an epoch of no length.
+
+        part: name of one of `PARTS`, such as 'sample'.
+        """
         return self.seconds.get(part, 0.0) / self.epoch_s if self.epoch_s > 0 else float("nan")

@@ -29,9 +29,9 @@ ORIGIN = {
 
 
 class EpochTime(NamedTuple):
-    """Epoch of a strategy on so many ranks; of several runs the middle, with a spread that covers them all.
+    """Time of a strategy's epoch on one number of ranks, with its spread, as a report's sentences compare it.
 
-    idle: ranks without work, in words.
+    Of several runs it is the middle, with a spread that covers them all. idle: ranks without work, in words.
     """
 
     strategy: str
@@ -45,10 +45,10 @@ class EpochTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer to which strategies lead on `ranks` ranks, in the section's order: one is fastest, or several tie.
+    """Answer of a report to which strategies are fastest on `ranks` ranks: one leads, or several tie.
 
-    how: the sentence after the names, without its full stop. ratio: speed-up of the slowest leader over the baseline; NaN without one, or
-    where it leads. alone: there is nothing to compare with.
+    leaders: their names, in the section's order. how: the sentence after the names, without its full stop. ratio: speed-up of the slowest
+    leader over the baseline; NaN without one, or where it leads. alone: there is nothing to compare with.
     """
 
     ranks: int
@@ -63,12 +63,18 @@ class Answer:
 
 
 def describe_sources(sources: str) -> str:
-    """Return words for where durations come from (`Summary.sources`)."""
+    """Return in words where the durations of a result come from, for sentences of a report.
+
+    sources: names such as 'fitted, specified', with commas (`Summary.sources`).
+    """
     return " and ".join(ORIGIN.get(source, source) for source in sources.split(", ") if source) or "durations of unknown origin"
 
 
 def evidence(runs: Sequence[StrategyResult]) -> str:
-    """Return a sentence on the evidence for one section's statements about results: executed or simulated, where, from which durations."""
+    """Return the sentence of a report that says what its results rest on: executed or simulated, on what device, from which durations.
+
+    runs: results of one section.
+    """
     if not runs:
         return ""
     device = max(runs, key=lambda run: run.ranks).summary.device.removeprefix("simulated ")
@@ -81,9 +87,10 @@ def evidence(runs: Sequence[StrategyResult]) -> str:
 
 
 def basis(section: Section, others: Sequence[Section]) -> str:
-    """Return the evidence for a claim about a simulation, as a clause of the claim's sentence; '' for executions.
+    """Return the clause of a report that says how far a simulated claim has been validated; '' for executions.
 
-    That is its fidelity, as far as the same work was executed and replayed with the same costs in one of the `others`.
+    Such as 'simulated, not validated'. It is validated as far as the same work was executed, and replayed with the same costs, in one of
+    the report's `others`.
     """
     if section.kind == "executed":
         return ""
@@ -101,7 +108,7 @@ def basis(section: Section, others: Sequence[Section]) -> str:
 
 
 def answers(section: Section) -> list[Answer]:
-    """Return one answer a rank count, ascending, about the results that did not fail."""
+    """Return who is fastest in a report's section, one answer for each number of ranks, ascending; results that failed are left out."""
     return [_answer(section, ranks, _epochs(runs)) for ranks, runs in section.by_ranks(section.comparable).items()]
 
 
@@ -145,12 +152,15 @@ def _answer(section: Section, ranks: int, epochs: list[EpochTime]) -> Answer:
 
 
 def sentence(answer: Answer, stands_on: str) -> str:
-    """Return an answer's words after its leaders' names."""
+    """Return the sentence of a report that follows the leaders' names: how fast they are, and in brackets what the claim stands on."""
     return f"{answer.how} ({stands_on})." if stands_on else f"{answer.how}."
 
 
 def headline(section: Section, stands_on: str) -> str:
-    """Return one sentence about a section: who is fastest or ties on which ranks, and what the claim rests on; '' without results."""
+    """Return the sentence at a report's top for one section: who is fastest or ties on which ranks; '' without results.
+
+    stands_on: what the claim rests on (`basis`), put in brackets.
+    """
     all_answers = answers(section)
     if not all_answers:
         return ""
@@ -184,7 +194,10 @@ def _ranks(part: list[Answer]) -> str:
 
 
 def order_sentence(section: Section) -> str:
-    """Return how many pairs of strategies were predicted in the order in which they were measured; '' where no two were predicted."""
+    """Return the sentence of a report on how many pairs of strategies the simulator predicted in the order in which they were measured.
+
+    '' where no two were predicted.
+    """
     sentences = []
     for (name, ranks), runs in predicted_by_run(section).items():
         ranked = [run.ranked for run in runs if run.ranked is not None]
@@ -200,7 +213,10 @@ def order_sentence(section: Section) -> str:
 
 
 def cautions(report: Report) -> list[str]:
-    """Return the report's notes, and what its own numbers warn of, section by section."""
+    """Return the warnings of a report: its own notes, then what its numbers cannot show, section by section.
+
+    Such as few repeats, wide spreads, durations that no measurement confirms, and ranks without work.
+    """
     notes = list(report.notes)
     for section in report.sections:
         front = f"{section.title}: " if len(report.sections) > 1 else ""

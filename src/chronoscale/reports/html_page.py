@@ -18,7 +18,10 @@ STYLE = Path(__file__).with_name("page.css")
 
 
 def html(report: Report, contents: Sequence[SectionContent]) -> str:
-    """Return the page: headlines and cautions first, then section by section."""
+    """Return the report's page as one HTML document: headlines and warnings first, then section by section.
+
+    contents: one for each section of the report.
+    """
     head = "".join(_headline(part) for part in contents) + _notes(report)
     sections = [*map(_advice, report.advice), *map(_section, contents)]
     body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')

@@ -15,12 +15,12 @@ ORIGIN = {
 
 
 def idle_ranks(ranks: int, count: int) -> str:
-    """Return in words how many of `ranks` have no work; '' for none."""
+    """Return in words how many of `ranks` have no work, for a report's tables and sentences; '' for none."""
     return f"{count} of {ranks} ranks idle" if count else ""
 
 
 def limitations(run: StrategyResult) -> str:
-    """Return the reasons why a result can be trusted only so far; '' for none.
+    """Return the reasons why a result of a report can be trusted only so far, in few words; '' for none.
 
     That is where durations come from, ranks without work, more GPUs than the cluster has, and too few samples or repeats.
     """

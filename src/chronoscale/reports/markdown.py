@@ -14,7 +14,10 @@ EMPTY = "This report has no runs."
 
 
 def markdown(report: Report, contents: Sequence[SectionContent]) -> str:
-    """Return the whole report: headlines and cautions first, then section by section."""
+    """Return the report as Markdown: headlines and warnings first, then section by section.
+
+    contents: one for each section of the report.
+    """
     blocks = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     blocks += ["\n".join(f"- {_plain(part.headline)}" for part in contents if part.headline)]
     blocks += ["\n".join(f"> - {_plain(note)}" for note in cautions(report))]

@@ -8,7 +8,7 @@ MISSING, INFINITE = "–", "∞"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Return `digits` significant digits, without an exponent where that is short; '–' for NaN, '∞' for infinity."""
+    """Return a number as a report shows it: `digits` significant digits, no exponent where that is short; '–' for NaN, '∞' for infinity."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -22,7 +22,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def size(value: float) -> str:
-    """Return bytes in decimal units, three significant digits."""
+    """Return a number of bytes as a report shows it: in B, kB, MB, GB or TB (decimal), three significant digits."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(value) < 1000 or unit == "TB":
             break
@@ -31,8 +31,9 @@ def size(value: float) -> str:
 
 
 def around(value: float, spread: float = 0.0) -> str:
-    """Return `value` with three significant digits, and ± `spread` to the same decimals (to one digit where it is smaller); no ± without
-    spread.
+    """Return a number and its spread as a report shows them, such as '1.23 ± 0.04'; no ± without spread.
+
+    Three significant digits; the spread to the same decimals, or one digit where it is smaller.
     """
     text = number(value, 3)
     if not spread or not math.isfinite(spread):
@@ -42,6 +43,6 @@ def around(value: float, spread: float = 0.0) -> str:
 
 
 def seconds(value: float, spread: float = 0.0) -> str:
-    """Return seconds and their spread with three significant digits, in s, ms or µs."""
+    """Return seconds and their spread as a report shows them: in s, ms or µs, three significant digits."""
     scale, unit = next(((s, u) for s, u in ((1, "s"), (1e3, "ms")) if not 0 < abs(value) * s < 1), (1e6, "µs"))
     return f"{around(value * scale, spread * scale)} {unit}"

@@ -20,9 +20,9 @@ class _Strict(BaseModel):
 
 
 class Range(_Strict):
-    """Range that a paper prints of one comparison: lowest, highest, mean; None where not printed.
+    """Range that a paper prints of one comparison, such as a speed-up of 1.2 to 3.4 over a rival; None for an end that it does not print.
 
-    over: the rival of a ratio, '' for none.
+    over: the rival of a ratio, '' for none. layers, gpus: that it is of, None: all.
     """
 
     strategy: str
@@ -48,7 +48,10 @@ class Range(_Strict):
 
 
 class Printed(_Strict):
-    """Figure or table of a paper: title, section, what its text prints, and a remark on what it leaves open."""
+    """Figure or table as a paper prints it: title, section, the numbers in its text, and a remark on what it leaves open.
+
+    ranges: of a figure. rows: of a table.
+    """
 
     title: str
     section: str
@@ -58,7 +61,7 @@ class Printed(_Strict):
 
 
 class Paper(_Strict):
-    """Figures and tables of a paper, by number."""
+    """Figures and tables that a paper prints, by number."""
 
     name: str
     title: str
@@ -71,7 +74,10 @@ PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
 
 @cache
 def published(paper: str) -> Paper:
-    """Return the results that a paper prints. Raises UserError for a name that is none of `PAPERS`, with the nearest."""
+    """Return the numbers that a paper prints in its figures and tables, which studies put beside ours.
+
+    paper: its key, such as 'real'. Raises UserError for one that is none of `PAPERS`, with the nearest.
+    """
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
     text = resources.files("chronoscale.reports").joinpath(f"published/{paper}.yaml").read_text(encoding="utf-8")

@@ -17,9 +17,9 @@ MEASURED = ("measured_ms", "spread_pct", "measured_ratio", "pair_spread", *SCORE
 
 
 class ReadableTable(NamedTuple):
-    """Table without the columns that are the same in all rows.
+    """Table of a report without the columns that are the same in all rows.
 
-    same: a sentence on what is the same in all rows; marked: numbers that rest on extrapolated durations.
+    same: a sentence on what is the same in all rows; marked: cells whose numbers rest on extrapolated durations.
     """
 
     table: pd.DataFrame
@@ -28,9 +28,9 @@ class ReadableTable(NamedTuple):
 
 
 def readable_table(section: Section, table: pd.DataFrame) -> ReadableTable:
-    """Return a table for reading: columns of text, and the repeats, that are the same in several rows become a sentence.
+    """Return a section's table as a report shows it: columns of text, and the repeats, that are the same in several rows become a sentence.
 
-    What the section's title says is not repeated.
+    What the section's title says is not repeated. table: one of `tables`, with every column.
     """
     extrapolated = [EXTRAPOLATED in str(value) for value in table["sources"]] if "sources" in table else []
     texts = [str(name) for name in table.columns if not pd.api.types.is_numeric_dtype(table[name]) or name == "repeats"]

@@ -13,10 +13,10 @@ from chronoscale.reports.training_run import TrainingRun
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Everything that a report shows.
+    """Contents of a report before they are drawn: results of runs, grouped into sections whose figures compare.
 
-    staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen. environments: of each run, hardware,
-    versions, commit. sections: `runs` and `staged`, grouped by what compares.
+    runs: results of benchmarks and simulations. staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen.
+    environments: of each run, hardware, versions, commit. sections: made of `runs` and `staged`.
 
     Raises ValueError for two results of one run in the same setting, strategy and rank count.
     """
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment that all runs share, once; where runs differ, with the run's name."""
+        """Return the hardware and versions of the report's runs, once where all runs share them, else with the run's name."""
         shared = {}
         for name in dict.fromkeys(name for environment in self.environments.values() for name in environment):
             values = {run: environment.get(name, "none") for run, environment in self.environments.items()}

@@ -84,7 +84,7 @@ def _earlier_files(folder: Path) -> list[str]:
 
 
 def render(report: Report) -> dict[str, bytes]:
-    """Return all files of a report by relative path; index.html is the last."""
+    """Return all files of a report, relative path -> content; index.html is the last."""
     contents = section_contents(report)
     files: dict[str, bytes] = {}
     for part in contents:

@@ -11,7 +11,10 @@ from chronoscale.reports.section_content import SectionContent
 
 
 def report_data(report: Report, contents: Sequence[SectionContent]) -> dict[str, Any]:
-    """Return keys and values of the whole report. Numbers are not here but in the tables' files."""
+    """Return what a report's report.json holds: headlines, answers, warnings and names of files.
+
+    Numbers are not here but in the tables' files. contents: one for each section of the report.
+    """
     return {
         "title": report.title,
         "runs": list(report.environments),

@@ -15,10 +15,11 @@ BASELINES = ("psg", "pgt")  # the common base of the papers' ablations, by famil
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """Results in one setting. Where runs repeat one another, the run is part of a result's label.
+    """Section of a report: results that compare, as they share one setting (same work, same machine or simulated cluster).
 
     name: begins the names of its files, '' for a report's only section. differences: facts that tell it from sections of the same title.
-    report_labels: labels of the whole report, so that a strategy keeps its looks.
+    runs: results of strategies; where runs repeat one another, the run is part of a result's label. staged: training runs. report_labels:
+    labels of the whole report, so that a strategy keeps its colour.
     """
 
     setting: Setting
@@ -34,45 +35,45 @@ class Section:
 
     @property
     def title(self) -> str:
-        """'executed: model on dataset, device', and what tells it from other sections of that title."""
+        """Return the section's heading in a report: 'executed: model on dataset, device', and what tells it from others of that title."""
         return f"{self.setting}; {describe(self.differences)}" if self.differences else str(self.setting)
 
     @property
     def file(self) -> str:
-        """Prefix of the names of its files."""
+        """Return what the names of the section's files begin with; '' in a report of one section."""
         return f"{self.name}-" if self.name else ""
 
     @property
     def comparable(self) -> list[StrategyResult]:
-        """Results that can be compared: those that did not fail."""
+        """Return the section's results that did not fail."""
         return [run for run in self.runs if not run.failed]
 
     @property
     def baseline(self) -> str:
-        """The strategy that others are compared with: one of BASELINES when present, else the first; '' without any."""
+        """Return the strategy that a report compares others with: one of BASELINES when present, else the first; '' without any."""
         names = [run.strategy for run in self.comparable]
         return next((name for name in BASELINES if name in names), names[0] if names else "")
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Names of strategies, the baseline first, then in order of appearance."""
+        """Return names of the section's strategies, the baseline first, then in order of appearance."""
         names = [*([self.baseline] if self.baseline else []), *(run.strategy for run in self.runs)]
         return tuple(dict.fromkeys(names))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the curves, strategies in their order."""
+        """Return the labels of the section's curves: strategies in order, with the run's name where several runs have measured one."""
         place = {name: i for i, name in enumerate(self.strategies)}
         return tuple(dict.fromkeys(self.label(run) for run in sorted(self.runs, key=lambda run: place[run.strategy])))
 
     def label(self, run: StrategyResult) -> str:
-        """Return the strategy's name, with that of the run where several have measured the same."""
+        """Return what a report calls a result: the strategy's name, with that of the run where several runs have measured the same."""
         counts = Counter((other.strategy, other.ranks) for other in self.runs)
         several = any(name == run.strategy and count > 1 for (name, _), count in counts.items())
         return f"{run.strategy} ({run.run})" if several else run.strategy
 
     def by_ranks(self, results: Sequence[StrategyResult] | None = None) -> dict[int, list[StrategyResult]]:
-        """Return results (default: all) by rank count, ascending; strategies in the section's order."""
+        """Return results by number of ranks, ascending, strategies in the section's order. results: default: all of the section."""
         place = {name: i for i, name in enumerate(self.labels)}
         by_count: dict[int, list[StrategyResult]] = {}
         for run in sorted(self.runs if results is None else results, key=lambda run: (run.ranks, place[self.label(run)])):
@@ -80,19 +81,20 @@ class Section:
         return by_count
 
     def curve(self, label: str) -> list[StrategyResult]:
-        """Return the comparable results of one label, ranks ascending."""
+        """Return the comparable results of one label (a strategy's curve in a report's chart), ranks ascending."""
         return sorted((run for run in self.comparable if self.label(run) == label), key=lambda run: run.ranks)
 
     def base(self, run: StrategyResult) -> StrategyResult | None:
-        """Return the baseline's result on the same ranks, of the same run where that has one."""
+        """Return the baseline's result that a report compares `run` with: on the same ranks, of the same run where that has one."""
         baselines = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
         return next((other for other in baselines if other.run == run.run), baselines[0] if baselines else None)
 
 
 def sections(runs: Sequence[StrategyResult], staged: Sequence[TrainingRun] = ()) -> tuple[Section, ...]:
-    """Return one section a setting: executed ones first, else in order of appearance.
+    """Group results into the sections of a report, one a setting: executed ones first, else in order of appearance.
 
-    Raises ValueError for two results of one run in the same setting, strategy and rank count.
+    runs: of benchmarks and simulations. staged: training runs. Raises ValueError for two results of one run in the same setting, strategy
+    and rank count.
     """
     doubled = [key for key, n in Counter((run.setting, run.run, run.strategy, run.ranks) for run in runs).items() if n > 1]
     if doubled:

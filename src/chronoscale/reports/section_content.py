@@ -32,7 +32,7 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SectionContent:
-    """Everything that is shown of one section.
+    """Everything that a report shows of one section, made once for its page, its Markdown and its JSON.
 
     headline: one sentence. stands_on: what each claim rests on. same: what all results share. order: a sentence on whether strategies were
     predicted in the order in which they were measured. figures, fidelity, timelines: in the order of reading. tables: with every column;
@@ -58,7 +58,7 @@ class SectionContent:
 
 
 def section_contents(report: Report) -> list[SectionContent]:
-    """Return the contents of all sections, in their order."""
+    """Make everything that a report shows of each of its sections (sentences, figures, tables), in their order."""
     return [_content(section, report) for section in report.sections]
 
 
@@ -83,7 +83,10 @@ def _content(section: Section, report: Report) -> SectionContent:
 
 
 def figures(section: Section) -> list[Drawing]:
-    """Draw what the results of a section can fill, in reading order; fidelity and timelines come apart from these."""
+    """Draw the figures of a report's section that its results can fill, in reading order.
+
+    Predictions against measurements, and timelines, are drawn apart from these.
+    """
     drawings = []
     if section.comparable:
         drawings += (
@@ -102,5 +105,5 @@ def figures(section: Section) -> list[Drawing]:
 
 
 def fidelity_figures(section: Section) -> list[Drawing]:
-    """Draw predictions against measurements; no figure where nothing was predicted."""
+    """Draw the simulator's predictions against measurements for a report's section; no figure where nothing was predicted."""
     return [bars.fidelity(section)] if any(run.prediction is not None and len(run.prediction.frame) for run in section.runs) else []

@@ -16,9 +16,10 @@ Ends = tuple[float, float, float]  # as simulated, and at the two ends of a rang
 
 
 class StrategyEffect(NamedTuple):
-    """Effect of one assumption on one strategy: as simulated, and at the low and the high end of the assumption's range.
+    """Effect of one assumption of a simulation on one strategy, as a report shows it.
 
-    epoch_s: seconds; speedup: over the baseline, NaN for the baseline itself.
+    epoch_s: seconds, as simulated and with the assumption at the low and at the high end of its range; speedup: over the baseline, the same
+    three, NaN for the baseline itself.
     """
 
     strategy: str
@@ -26,22 +27,22 @@ class StrategyEffect(NamedTuple):
     speedup: Ends
 
     def times(self) -> Ends:
-        """Return the three values of the epoch."""
+        """Return the seconds of the epoch: as simulated, at the low end and at the high end of the assumption's range."""
         return self.epoch_s
 
     def gains(self) -> Ends:
-        """Return the three values of the speed-up."""
+        """Return the speed-up over the baseline: as simulated, at the low end and at the high end of the assumption's range."""
         return self.speedup
 
     @property
     def largest_change(self) -> float:
-        """The largest relative change of epoch or speed-up."""
+        """Return the largest relative change of the epoch or of the speed-up at either end of the assumption's range."""
         changes = [abs(end / middle - 1) for middle, *ends in (self.epoch_s, self.speedup) if middle > 0 for end in ends]
         return max(changes, default=0.0)
 
 
 class AssumptionEffect(NamedTuple):
-    """Effect of one assumption on every strategy on `ranks` ranks.
+    """Effect of one assumption of a simulation on every strategy on `ranks` ranks, as a report shows it.
 
     low, high: the ends of its range in words; source: where the range is from.
     """
@@ -55,8 +56,9 @@ class AssumptionEffect(NamedTuple):
 
 
 def largest_effects(section: Section) -> list[AssumptionEffect]:
-    """Return the effects of at most SHOWN assumptions, the largest change first, on the largest number of ranks on which they
-    were tried.
+    """Return the assumptions that move the answers of a report's simulations most, at most SHOWN, the largest change first.
+
+    On the largest number of ranks on which they were tried.
     """
     tried = [run for run in section.comparable if run.effects]
     ranks = max((run.ranks for run in tried), default=0)
@@ -87,7 +89,7 @@ def _strategy_effect(section: Section, run: StrategyResult, effect: Effect, base
 
 
 def assumptions(section: Section) -> pd.DataFrame:
-    """Return a table of one row an assumption and strategy, those that matter most first.
+    """Return a report's table of what its simulations rest on: one row an assumption and strategy, those that matter most first.
 
     Epochs in s, without jitter except where jitter is what is assumed.
     """

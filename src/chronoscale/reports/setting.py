@@ -12,10 +12,10 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Setting of a result. Results compare where their settings are equal, and nowhere else.
+    """Setting of a result in a report: what was trained, and on what. Results compare where their settings are equal, and nowhere else.
 
-    work: what is trained: `dataset` and its content, `model`, widths, hyper-parameters, seed. place: what it runs on: `device`, libraries
-    and threads that execute it, or `device`, `cluster` and `costs` that simulate it. Both are names and values for the reader.
+    work: `dataset` and its content, `model`, widths, hyper-parameters, seed. place: `device`, libraries and threads that execute it, or
+    `device`, `cluster` and `costs` that simulate it. Both are names and values for the reader.
     """
 
     kind: Kind
@@ -27,7 +27,7 @@ class Setting:
         return (("source", self.kind), *self.work, *self.place)
 
     def fact(self, name: str) -> str:
-        """Return a fact by name; '' for one that is not there."""
+        """Return what the setting says of one thing; '' where it says nothing. name: such as 'dataset', 'cluster' or 'costs'."""
         return dict(self.facts).get(name, "")
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ EXECUTED = Setting("executed")  # where nothing more is known
 
 
 def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
-    """Return the facts that tell each setting from the others, as far as their titles do not."""
+    """Return the facts that tell each setting of a report from the others, as far as their titles do not."""
     by_setting, unique = {}, list(dict.fromkeys(settings))
     for setting in unique:
         same_title = [other for other in unique if str(other) == str(setting)]
@@ -52,5 +52,5 @@ def differences(settings: Iterable[Setting]) -> dict[Setting, Facts]:
 
 
 def describe(facts: Facts) -> str:
-    """Return facts as one line: name and value of each, separated by semicolons."""
+    """Return facts of a setting as one line of a report: 'name value; name value'."""
     return "; ".join(f"{name} {value}" for name, value in facts)

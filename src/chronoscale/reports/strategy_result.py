@@ -27,8 +27,10 @@ EXTRAPOLATED = Source.EXTRAPOLATED.name.lower()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """Prediction of an executed schedule by a replay: errors by operation (`fidelity.fidelity`), the costs' name, where durations come
-    from, and what was compared.
+    """Simulator's prediction of a schedule that was also executed, compared with the measurement, for a report.
+
+    frame: errors by operation (`fidelity.fidelity`). costs: name of the cost model. sources: where durations come from. coverage: what was
+    compared.
     """
 
     frame: pd.DataFrame
@@ -38,12 +40,12 @@ class Prediction:
 
     @property
     def error_pct(self) -> float:
-        """Error of the whole epoch, percent."""
+        """Return the prediction's error for the whole epoch, percent of the measured."""
         return self._total("error_pct")
 
     @property
     def epoch_s(self) -> float:
-        """Predicted seconds of what was compared."""
+        """Return the predicted seconds of what was compared."""
         return self._total("predicted_ms") / 1e3
 
     def _total(self, column: str) -> float:
@@ -51,7 +53,10 @@ class Prediction:
 
 
 class Band(NamedTuple):
-    """Band of nine tenths of the draws, from their 5 % to their 95 % quantile; NaN without draws."""
+    """Range that nine tenths of a simulation's draws lie in, from their 5 % to their 95 % quantile; NaN without draws.
+
+    A draw is one simulation with uncertain assumptions drawn at random.
+    """
 
     low: float = float("nan")
     high: float = float("nan")
@@ -63,7 +68,7 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrategyResult:
-    """Result of one strategy on one number of ranks.
+    """Result of one strategy on one number of ranks, executed or simulated, which a report compares with others.
 
     op_seconds: seconds in each operation, summed over ranks, index the op's name. run: the folder that it is from. gap: of the schedule to
     its scheduler's bound (`Schedule.gap`), NaN where no scheduler planned. prepare_s: time spent once before the first epoch; NaN where a
@@ -97,16 +102,19 @@ class StrategyResult:
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> StrategyResult:
-        """Make a result from repeats of one epoch; the median repeat stands for them.
+        """Make a report's result of the traces of one epoch, executed or simulated several times; the median one stands for them.
 
-        With its schedule, its middle iteration becomes the timeline.
+        schedule: where given, its middle iteration becomes the result's timeline.
         """
         middle = sorted(traces, key=lambda trace: trace.span_ns)[(len(traces) - 1) // 2]
         timeline = iteration_timeline(middle, schedule) if schedule is not None and len(middle) else None
         return cls(setting, Summary.of(traces), time_by_op(middle), timeline)
 
     def with_draws(self, draws_s: Sequence[float]) -> StrategyResult:
-        """Return the result with the draws whose middle one its trace is; itself for no draws."""
+        """Return the result with the epochs of a simulation's draws, whose middle one its trace is; itself for no draws.
+
+        draws_s: seconds, one a draw.
+        """
         if not draws_s:
             return self
         low, high = np.quantile(draws_s, [0.25, 0.75])
@@ -126,30 +134,30 @@ class StrategyResult:
 
     @property
     def band(self) -> Band:
-        """Band of the epoch's draws, s."""
+        """Return what nine tenths of the simulation's draws of the epoch lie in, s."""
         return Band.of(self.draws_s)
 
     def speedup_band(self, other: StrategyResult) -> Band:
-        """Return the band of speed-ups of this result over `other`, draw by draw; NaN where the two have not been drawn alike.
+        """Return what nine tenths of the speed-ups of this result over `other` lie in, draw by draw; NaN where they were not drawn alike.
 
-        What draws of one number have in common, such as who straggles, is then no difference.
+        What draws of one number have in common, such as which rank is slow, is then no difference.
         """
         drawn_alike = len(self.draws_s) == len(other.draws_s) and self is not other and min(self.draws_s, default=0) > 0
         return Band.of(np.divide(other.draws_s, self.draws_s)) if drawn_alike else Band()
 
     @property
     def busiest_link(self) -> str:
-        """The busiest link with its mean utilisation, in words; '' where no links are modelled."""
+        """Return the simulated network's busiest link with its mean utilisation, in words; '' where no links are modelled."""
         return "".join(f"{link.link}, {100 * link.utilisation:.1f} %" for link in self.links[:1])
 
     @property
     def breakdown(self) -> Breakdown:
-        """Parts of its epoch."""
+        """Return what the epoch's time goes to, such as sampling, transfers and layers."""
         return Breakdown.of(self.op_seconds, self.ranks, self.summary.epoch_s)
 
     @property
     def ranked(self) -> EpochTimes | None:
-        """Pair of its predicted and its measured epoch; None where nothing was predicted."""
+        """Return the predicted and the measured epoch, for comparing the order of strategies; None where nothing was predicted."""
         if self.prediction is None:
             return None
         summary = self.summary
@@ -157,11 +165,11 @@ class StrategyResult:
 
     @property
     def extrapolated(self) -> bool:
-        """Whether any of its durations lies outside what its costs were fitted on."""
+        """Return whether any duration lies outside what the cost model was fitted on."""
         return EXTRAPOLATED in self.summary.sources.split(", ")
 
 
 def describe_bad_loss(losses: Sequence[float]) -> str:
-    """Return where a loss stopped being a number, in words; '' where all are finite."""
+    """Return in words at which step a loss stopped being a number, for a report; '' where all are finite. losses: one a step."""
     wrong = np.flatnonzero(~np.isfinite(np.asarray(losses, np.float64)))
     return f"loss not finite at iteration {wrong[0]}" if len(wrong) else ""

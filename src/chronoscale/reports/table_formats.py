@@ -68,7 +68,7 @@ def _plain(_: str, value: object) -> str:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV with full precision; NaN is an empty cell, infinity 'inf'."""
+    """Return a table of a report or study as CSV with full precision; NaN is an empty cell, infinity 'inf'."""
     return table.to_csv(index=False, lineterminator="\n")
 
 
@@ -82,7 +82,10 @@ def _cells(table: pd.DataFrame, show: Callable[[str, object], str], marked: Mark
 
 
 def to_markdown(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """Return a pipe table; numbers to the right."""
+    """Return a table of a report or study as Markdown, numbers to the right, four significant digits.
+
+    marked: cells (row from 0, column) that get a † behind them.
+    """
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
     rows = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in row] for row in _cells(table, _plain, marked)]
     rules = ["---:" if right else "---" for right in numeric]
@@ -97,7 +100,10 @@ LATEX = str.maketrans(
 
 
 def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """Return a booktabs tabular."""
+    """Return a table of a report as a LaTeX `tabular` with booktabs rules, four significant digits.
+
+    marked: cells (row from 0, column) that get a † behind them.
+    """
     columns = "".join("r" if pd.api.types.is_numeric_dtype(table[name]) else "l" for name in table.columns)
     rows = [[str(name) for name in table.columns], *_cells(table, _plain, marked)]
     head, *body = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in rows]
@@ -105,9 +111,9 @@ def to_latex(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
 
 
 def to_html(table: pd.DataFrame, marked: MarkedCells = frozenset()) -> str:
-    """Return a `<table>` with the headings and units of `READING`; escaped.
+    """Return a table of a report's page as an escaped `<table>`, with the headings and units of `READING`.
 
-    A rule separates rank counts, and strategies where each has many rows.
+    marked: cells (row from 0, column) that get a † behind them. A rule separates rank counts, and strategies where each has many rows.
     """
     within = [name for name in ("ranks", *(["strategy"] if "op" in table else [])) if name in table]
     parts = list(zip(*(table[name].tolist() for name in within), strict=True))

@@ -34,7 +34,7 @@ RARE = (
 
 
 class Timed(Protocol):
-    """Seconds of an epoch, and their spread."""
+    """Anything with the seconds of an epoch, and their spread."""
 
     @property
     def epoch_s(self) -> float: ...
@@ -44,7 +44,10 @@ class Timed(Protocol):
 
 
 def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
-    """Return the speed-up of ours over `theirs`, and the spread of that ratio: relative spreads added in quadrature."""
+    """Return the speed-up of ours over `theirs` that a report prints, and the spread of that ratio: relative spreads added in quadrature.
+
+    NaN for epochs of no length.
+    """
     if not (ours.epoch_s > 0 and theirs.epoch_s > 0):
         return NAN, NAN
     ratio = theirs.epoch_s / ours.epoch_s
@@ -52,7 +55,10 @@ def speedup(ours: Timed, theirs: Timed) -> tuple[float, float]:
 
 
 def efficiency(curve: list[StrategyResult]) -> dict[int, float]:
-    """Return the parallel efficiency of one curve by rank count; NaN for an epoch of no length."""
+    """Return the parallel efficiency of one strategy's results by number of ranks, of 1, for a report's table and chart.
+
+    curve: results, ranks ascending, relative to the smallest. NaN for an epoch of no length.
+    """
     times = {run.ranks: run.summary.epoch_s for run in curve}
     efficiencies = parallel_efficiency({ranks: seconds for ranks, seconds in times.items() if seconds > 0})
     return {ranks: efficiencies.get(ranks, NAN) for ranks in times}
@@ -79,7 +85,7 @@ def _failure_values(run: StrategyResult) -> tuple[float | str, ...]:
 
 
 def comparison(section: Section) -> pd.DataFrame:
-    """Return one row a result, ordered by ranks, strategy, run.
+    """Return a report's main table: one row a result, ordered by ranks, strategy, run.
 
     speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
     Both NaN for a result that `failed`. rests_on: limitations; epoch_low_s to speedup_high: 5 % and 95 % of the draws; training_s to ended:
@@ -130,7 +136,10 @@ def comparison(section: Section) -> pd.DataFrame:
 
 
 def time_by_op(section: Section) -> pd.DataFrame:
-    """Return seconds in each operation, summed over ranks; one row a result, a column an operation, 0 where it does not occur."""
+    """Return a report's table of seconds in each operation, summed over ranks.
+
+    One row a result, a column an operation, 0 where it does not occur.
+    """
     ops = [op.name for op in Op if any(op.name in run.op_seconds.index for run in section.runs)]
     rows = [
         {"strategy": run.strategy, "ranks": ranks, **_origin_columns(section, run.run), "sources": run.summary.sources}
@@ -142,8 +151,9 @@ def time_by_op(section: Section) -> pd.DataFrame:
 
 
 def breakdown(section: Section) -> pd.DataFrame:
-    """Return the parts of epochs, one row a result or stage of training: seconds of a rank in each part, and their shares of the epoch (of
-    1); 0 where a part does not occur.
+    """Return a report's table of what epochs' time goes to (sampling, transfers, layers, ...), one row a result or stage of training.
+
+    Mean seconds of a rank in each part, and their shares of the epoch (of 1); 0 where a part does not occur.
     """
     rows: list[tuple[dict[str, Any], Breakdown]] = [
         ({"strategy": run.strategy, "ranks": ranks, **_origin_columns(section, run.run), "sources": run.summary.sources}, run.breakdown)
@@ -167,7 +177,7 @@ def breakdown(section: Section) -> pd.DataFrame:
 
 
 def fidelity(section: Section) -> pd.DataFrame:
-    """Return predictions against what was measured, under one another, with strategy and run in front."""
+    """Return a report's table of the simulator's predictions against what was measured, by operation, with strategy and run in front."""
     frames = []
     for runs in section.by_ranks().values():
         for run in runs:
@@ -182,7 +192,10 @@ def fidelity(section: Section) -> pd.DataFrame:
 
 
 def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyResult]]:
-    """Return the comparable results that were replayed, by run and number of ranks: what one run measured in turn compares best."""
+    """Return the results of a report's section that were executed and also replayed by the simulator, by run and number of ranks.
+
+    What one run measured in turn compares best. Results that failed are left out.
+    """
     by_run: dict[tuple[str, int], list[StrategyResult]] = {}
     for ranks, runs in section.by_ranks(section.comparable).items():
         for run in runs:
@@ -192,10 +205,9 @@ def predicted_by_run(section: Section) -> dict[tuple[str, int], list[StrategyRes
 
 
 def order(section: Section) -> pd.DataFrame:
-    """Return each pair of strategies that one run has measured and predicted: which is faster, by how much, and whether the prediction
-    agrees.
+    """Return a report's table of pairs of strategies: which is faster, by how much, and whether the simulator predicted so.
 
-    kendall_tau: over all strategies on as many ranks. No rows where there are no two.
+    Of pairs that one run has measured and predicted. kendall_tau: over all strategies on as many ranks. No rows where there are no two.
     """
     rows: list[dict[str, Any]] = []
     for (name, ranks), runs in predicted_by_run(section).items():
@@ -210,7 +222,7 @@ def _ratios(pair: StrategyPair) -> dict[str, Any]:
 
 
 def coverage(section: Section) -> pd.DataFrame:
-    """Return the coverage of a section's comparisons of predictions with measurements, one row a result."""
+    """Return a report's table of what the comparisons of predictions with measurements cover, one row a result."""
     rows = []
     for (name, ranks), runs in predicted_by_run(section).items():
         for run in runs:
@@ -223,7 +235,7 @@ def coverage(section: Section) -> pd.DataFrame:
 
 
 def stages(section: Section) -> pd.DataFrame:
-    """Return the tables of a section's training runs under one another, the run in front."""
+    """Return a report's table of the stages of its training runs, the run in front."""
     frames = [frame.assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged if len(frame := run.table())]
     if not frames:
         return pd.DataFrame()
@@ -233,7 +245,7 @@ def stages(section: Section) -> pd.DataFrame:
 
 
 def test_scores(section: Section) -> pd.DataFrame:
-    """Return scores on the test period: a trained model's, and beside it those of naive predictors that its run has tested.
+    """Return a report's table of scores on the test period: a trained model's, and those of naive predictors that its run has tested.
 
     tested_epoch: the epoch whose model was tested.
     """
@@ -253,7 +265,10 @@ def test_scores(section: Section) -> pd.DataFrame:
 
 
 def links(section: Section) -> pd.DataFrame:
-    """Return one row a link, the busiest ones of each result on the most ranks: bytes that crossed it, and its mean use (of 1)."""
+    """Return a report's table of the simulated network's busiest links, of each result on the most ranks.
+
+    Bytes that crossed a link, and its mean use (of 1).
+    """
     most = max((run.ranks for run in section.runs), default=0)
     rows = []
     for run in section.runs:
@@ -278,6 +293,6 @@ TABLES = {
 
 
 def tables(section: Section) -> dict[str, pd.DataFrame]:
-    """Return every table of a section that has rows, by name."""
+    """Return every table of a report's section that has rows, by name."""
     by_name = {name: make(section) for name, make in TABLES.items()}
     return {name: table for name, table in by_name.items() if len(table)}

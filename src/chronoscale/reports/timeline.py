@@ -14,7 +14,7 @@ from chronoscale.strategies.trace import TRACE_COLUMNS, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline(Trace):
-    """Part of a trace that is one iteration; times in ns from the first start in it.
+    """Part of a trace that is one iteration, as a report draws it; times in ns from the first start in it.
 
     Iterations overlap (prefetches), so tasks of others that ran at the time are there too, cut to it; `own` is false for them. The rows
     make no schedule: dependencies on the iteration before have no place in it.
@@ -24,7 +24,7 @@ class Timeline(Trace):
     own: NDArray[np.bool_]
 
     def extremes(self, count: int) -> Ints:
-        """Return at most `count` rank numbers, ascending: all, or else the most and the least loaded ones, half each."""
+        """Return which ranks a report draws: all, or else the `count` most and least loaded ones, half each; their numbers, ascending."""
         ranks, place = np.unique(self.rank, return_inverse=True)
         if len(ranks) <= count:
             return ranks.astype(np.int64)
@@ -34,7 +34,7 @@ class Timeline(Trace):
 
 
 def iteration_timeline(trace: Trace, schedule: Schedule, iteration: int | None = None) -> Timeline:
-    """Return the tasks of `iteration`, by default the middle one, where pipelines are full.
+    """Return the tasks of one iteration of a trace, for a report's timeline; by default the middle one, where pipelines are full.
 
     Raises ValueError when the trace is of another schedule, UserError for an iteration that did not run.
     """

@@ -20,9 +20,10 @@ WAITING = "runtime statistics"  # the control plane looks at epochs as they come
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """Epoch of the data plane; ns of one clock.
+    """Epoch of a training run as a report shows it; times in ns of one clock.
 
-    switch_ns: spent before it on taking up a new schedule; scores: of the validation at its end, by key.
+    stage: of the run, such as warm-up. switch_ns: spent before it on taking up a new schedule; scores: of the validation at its end, by
+    key. learning_rate: of its largest step.
     """
 
     number: int
@@ -38,7 +39,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Activity of the control plane, on the same clock as the epochs."""
+    """Activity of the control plane (what plans while ranks train), on the same clock as the epochs."""
 
     what: str
     start_ns: int
@@ -47,7 +48,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """Training run in stages: epochs in order, activities in order, and notes for the reader.
+    """Training run as a report shows it: epochs in stages, what the control plane planned meanwhile, scores and notes.
 
     missed: stage and strategy that were requested and in which no epoch was trained. tested: scores of the test by predictor and key, the
     model's first, naive ones beside it. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
@@ -68,25 +69,25 @@ class TrainingRun:
 
     @property
     def failed(self) -> str:
-        """Why the run compares with nothing: what stopped it, or where its loss stopped being a number; '' where it does."""
+        """Return why the run's figures compare with nothing: what stopped it, or where its loss stopped being a number; '' if they do."""
         lost = (f"loss not finite in epoch {epoch.number}" for epoch in self.epochs if not math.isfinite(epoch.loss))
         return self.stopped or next(lost, "")
 
     @property
     def tested_epoch(self) -> int:
-        """Epoch whose model was tested, or will be: the best where one was saved, else the last."""
+        """Return the epoch whose model was tested, or will be: the best where one was saved, else the last."""
         return self.epochs[-1].number if self.best is None else self.best
 
     @property
     def stages(self) -> dict[str, list[Epoch]]:
-        """Epochs by stage, in order of appearance."""
+        """Return the run's epochs by stage, in order of appearance."""
         by_stage: dict[str, list[Epoch]] = {}
         for epoch in self.epochs:
             by_stage.setdefault(epoch.stage, []).append(epoch)
         return by_stage
 
     def table(self) -> pd.DataFrame:
-        """Return one row a stage.
+        """Return a report's table of the run's stages, one row each.
 
         Columns: epochs; seconds an epoch (median, half the interquartile range); seconds spent on taking the schedule up; the learning rate
         of its largest step; first and last loss; seconds that the control plane worked in the stage; where anything validated, the best of
@@ -130,7 +131,7 @@ class TrainingRun:
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:
-        """Return one row a predictor: its scores of the test; no rows where nothing was tested."""
+        """Return a table of test scores, the model's and those of naive predictors, one row each; no rows where nothing was tested."""
         score_kinds = scores_present(self.tested.values())
         return pd.DataFrame(
             [
@@ -140,7 +141,7 @@ class TrainingRun:
         )
 
     def chrome(self) -> str:
-        """Return Chrome trace-event JSON: the control plane is process 0, the data plane process 1."""
+        """Return the run as JSON for the Chrome trace viewer: the control plane is process 0, the data plane (ranks) process 1."""
         zero = min([e.start_ns - e.switch_ns for e in self.epochs] + [a.start_ns for a in self.activities], default=0)
         events: list[dict[str, object]] = [
             {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}

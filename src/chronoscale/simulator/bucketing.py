@@ -10,9 +10,9 @@ from chronoscale.strategies.schedule import Ints
 
 
 class Buckets(NamedTuple):
-    """Gradients divided into buckets, one all-reduce each.
+    """Gradients of a model grouped into buckets, one all-reduce each, as the simulator times them.
 
-    last: the number of each bucket's last gradient; end_s: when the last sum is complete (s).
+    last: the index of each bucket's last gradient; end_s: when the last all-reduce is complete (s).
     """
 
     last: tuple[int, ...]
@@ -20,7 +20,7 @@ class Buckets(NamedTuple):
 
 
 def best_buckets(ready_s: list[float], size: Ints, seconds: Callable[[int], float]) -> Buckets:
-    """Return the buckets with which the last sum ends first; of several such, those with fewest all-reduces.
+    """Group gradients into all-reduces so that the last one ends first, as simulated (MG-WFBP); of equals, the fewest all-reduces.
 
     ready_s: when the backward pass completes each gradient (s, ascending, at least one); size: bytes of each, int64; seconds: returns what
     an all-reduce of so many bytes takes. All-reduces run one after another. One begins when the last gradient of its bucket is complete and

@@ -20,11 +20,10 @@ HOST = -1  # of a step: a rank's host launches kernels, no row runs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriticalPath:
-    """Critical path of k steps in order of time, arrays [k]. A step is a row of the schedule, or a time in which a rank's host launches
-    kernels.
+    """Critical path of a simulated or measured epoch: k steps in order of time, each started by the end of the one before; arrays [k].
 
-    In a replay steps follow one another without a gap from the epoch's start to its end; in a measured trace something that no row records
-    may lie between two.
+    A step is a task (row of the schedule), or a time in which a rank's host launches kernels. In a replay steps follow one another without
+    a gap from the epoch's start to its end; in a measured trace something that no row records may lie between two.
     """
 
     row: Ints  # HOST where kernels are launched
@@ -42,10 +41,10 @@ class CriticalPath:
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """Share (of 1) of an epoch that its critical path spends in one operation of one lane.
+    """Share (of 1) of an epoch that its critical path spends in one operation of one stream.
 
-    op, lane: names, '' where a host launches kernels. link: where a collective's bytes take longest: "on NICs" and the like, or "inside a
-    node" or "between nodes" where no links are modelled; '' for what is no collective.
+    op, lane: names of both, '' where a host launches kernels. link: where a collective's bytes take longest: "on NICs" and the like, or
+    "inside a node" or "between nodes" where no links are modelled; '' for what is no collective.
     """
 
     op: str
@@ -55,12 +54,12 @@ class PathShare:
 
 
 def critical_path(schedule: Schedule, trace: Trace, device: Device, launches: Launches | None = None) -> CriticalPath:
-    """Return the critical path of a trace: walk back from the last end through whatever made each row start when it did.
+    """Return the critical path of a trace, walked back from the last end through whatever made each task start when it did.
 
-    That is the row before it in its stream, the dependency that ended last, or its host's launches; for a collective, the same of the
+    That is the task before it in its stream, the dependency that ended last, or its host's launches; for a collective, the same of the
     member that arrived last. Of several that ended at one time the stream counts first.
 
-    launches: the launches that the trace was replayed with. Raises ValueError for a trace that lacks rows of `schedule`.
+    launches: the kernel launches that the trace was simulated with. Raises ValueError for a trace that lacks rows of `schedule`.
     """
     if len(trace) != len(schedule):
         raise ValueError(f"critical path: the trace of '{trace.strategy}' has {len(trace)} of {len(schedule)} rows")
@@ -138,10 +137,10 @@ def _join_collectives(schedule: Schedule, awaited: Ints, ready: Ints) -> None:
 def path_shares(
     path: CriticalPath, schedule: Schedule, trace: Trace, cluster: Cluster, traffic: LinkTraffic | None = None
 ) -> tuple[PathShare, ...]:
-    """Return the shares of operations and waits of a critical path, the largest first; nothing for an epoch of no length. Shares of a
-    replay add up to 1.
+    """Return what share of an epoch its critical path spends in each operation and in launching kernels, the largest first.
 
-    traffic: bytes on links by the rows of `schedule`, where links are modelled.
+    Nothing for an epoch of no length. Shares of a simulated epoch add up to 1. traffic: bytes on links by the rows of `schedule`, where
+    links are modelled.
     """
     if not trace.span_ns:
         return ()

@@ -12,11 +12,10 @@ SHOWN = 6  # tasks of a cycle that the message names
 
 
 def deadlock_error(schedule: Schedule, timeline: Timeline, start: Ints) -> UserError:
-    """Return an error that names a cycle of waiting tasks. start: when segments started (ns), int64 [segments], negative where one never
-    did.
+    """Return the simulator's error for a schedule whose ranks wait for one another in a cycle; it names the tasks of the cycle.
 
-    Dependencies point to earlier rows and streams run in row order, so only collectives that two ranks enter in different orders close a
-    cycle.
+    start: when segments (runs of tasks of one stream) started (ns), int64 [segments], negative where one never did. Dependencies point to
+    earlier rows and streams run in row order, so only collectives that two ranks enter in different orders close a cycle.
     """
     stuck = np.flatnonzero(start < 0)
     streams, first_stuck = np.unique(timeline.stream[stuck], return_index=True)

@@ -25,14 +25,15 @@ LONGEST = 2.0**62  # ns
 
 
 def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine = "native") -> Trace:
-    """Replay `schedule` on the first `schedule.ranks` devices of `cluster` and return the trace.
+    """Simulate an epoch: replay `schedule` on the first `schedule.ranks` devices of a modelled `cluster` and return the trace.
 
-    Rows of a stream run in row order; a row starts when its stream is free and its dependencies have ended. Rows of one collective start
-    together when the last of them could, and take the time of the network model. On a device whose kernels a host launches (one thread for
-    all streams of a rank), no row starts before its launches allow. Rows that run at one time and ask for more of a device or a link than
-    it has slow one another down, unless `cluster.contention` is False. Times are whole nanoseconds from 0.
+    Tasks (rows) of a stream run in row order; one starts when its stream is free and its dependencies have ended. Rows of one collective
+    start together when the last of them could, and take the time of the network model. On a device whose kernels a host launches (one
+    thread for all streams of a rank), no row starts before its launches allow. Rows that run at one time and ask for more of a device or a
+    link than it has slow one another down, unless `cluster.contention` is False. Times are whole nanoseconds from 0.
 
-    engine: "native", or "simpy", with the same result to the nanosecond. Without a native library SimPy takes over, with a warning.
+    costs: predicts what each task takes alone. engine: "native", or "simpy", with the same result to the nanosecond. Without a native
+    library SimPy takes over, with a warning.
 
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
@@ -44,16 +45,18 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
 
 
 def device_label(cluster: Cluster, costs: CostModel) -> str:
-    """Return the text by which a trace names the device, the cluster and the costs of its replay."""
+    """Return the text by which a simulated trace names its device, cluster and cost model."""
     return f"{cluster.device.name} ({cluster.name}), costs: {costs.name}"
 
 
 def replay_times(
     schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
 ) -> tuple[Ints, Ints]:
-    """Return start and end of rows (ns), int64 [n] each. ns: what rows take uncontended, int64 [n].
+    """Simulate when the tasks (rows) of a schedule start and end, in ns, int64 [n] each, from what each takes alone.
 
-    Raises UserError when ranks wait for one another in a cycle, and for times that overflow a clock of 64-bit nanoseconds.
+    ns: durations while nothing else runs, int64 [n]. launches: of kernels by hosts, None: none. shares: what tasks take of resources that
+    others want, too, None where none slows another down. Raises UserError when ranks wait for one another in a cycle, and for times that
+    overflow a clock of 64-bit nanoseconds.
     """
     if ns.sum(dtype=np.float64) + (0.0 if launches is None else launches.length_ns.sum(dtype=np.float64)) > LONGEST:
         raise UserError(f"schedule '{schedule.name}': its rows take more than 146 years; see the units of the cluster's figures")

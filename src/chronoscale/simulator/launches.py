@@ -15,12 +15,13 @@ AT_ONCE = -(1 << 60)  # ns: of a row that nobody launches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launches:
-    """Launches of n rows' kernels in g turns; a turn is a run of a rank's rows, in row order. All arrays int64.
+    """Kernel launches of a simulated epoch: when each rank's host, one thread, has launched the kernels of n rows, in g turns.
 
-    A row starts at the earliest `after_ns` after its turn has started; a row without kernels need not wait. A turn starts when the one
-    before is over and its gate has ended. Two things end a turn: an iteration (the next one's gate is the optimiser step of the iteration
-    before the last, as a host is at most one iteration ahead of its device), and a row of the device that waits for a row of the host: it
-    is issued when that has returned, and nothing else before it. Where a row waits for several, the turns between have no rows.
+    A turn is a run of a rank's rows that its host launches one after another. A row starts at the earliest `after_ns` after its turn has
+    started; a row without kernels need not wait. A turn starts when the one before is over and its gate has ended. Two things end a turn:
+    an iteration (the next one's gate is the optimiser step of the iteration before the last, as a host is at most one iteration ahead of
+    its device), and a row of the device that waits for a row of the host: it is issued when that has returned, and nothing else before it.
+    Where a row waits for several, the turns between have no rows. All arrays int64.
     """
 
     turn: Ints  # [n] of each row
@@ -31,7 +32,7 @@ class Launches:
 
     @classmethod
     def of(cls, schedule: Schedule, ns: Ints, launch_ns: int | Ints) -> Launches | None:
-        """Return the launches of a schedule; None where nothing is launched.
+        """Work out the kernel launches of a schedule for its replay; None where nothing is launched.
 
         ns: what rows take, int64 [n]; launch_ns: what the host takes to launch one kernel, the same for all rows or int64 [n].
         """
@@ -46,7 +47,10 @@ class Launches:
 
     @classmethod
     def in_numpy(cls, schedule: Schedule, ns: Ints, launch_ns: Ints) -> Launches:
-        """Return the launches of a schedule, worked out in NumPy: `of` without the native library. launch_ns: int64 [n]."""
+        """Work out the kernel launches of a schedule in NumPy, for machines without the native library; equal to those of `of`.
+
+        ns: what rows take, int64 [n]; launch_ns: what the host takes to launch one kernel, int64 [n].
+        """
         order = np.argsort(schedule.rank, kind="stable")
         rank, iteration = schedule.rank[order].astype(np.int64), schedule.iteration[order].astype(np.int64)
         own = rank * (max(schedule.iterations, 1) + 1)  # rows of an earlier iteration among those of a later one belong to its turn

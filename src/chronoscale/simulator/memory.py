@@ -15,14 +15,20 @@ from chronoscale.strategies.trace import Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peaks:
-    """Peak device memory of each rank, int64 [ranks] each. row: the one whose allocation reached the peak (-1: only `resident` data)."""
+    """Peak device memory of each rank in a simulated epoch, bytes, int64 [ranks].
+
+    row: the task whose allocation reached the peak, int64 [ranks] (-1: only `resident` data).
+    """
 
     bytes: Ints
     row: Ints
 
 
 def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
-    """Find the peak device memory of every rank: `resident` bytes throughout, `alloc` from a row's start until `free` at a row's end."""
+    """Find the peak device memory of every rank in a simulated epoch, and the task that reaches it.
+
+    A rank holds `resident` bytes throughout, and a task's `alloc` from its start until a task that has `free` ends.
+    """
     peak, at = np.full(schedule.ranks, schedule.resident, np.int64), np.full(schedule.ranks, -1, np.int64)
     allocating, freeing = np.flatnonzero(schedule.alloc[trace.task]), np.flatnonzero(schedule.free[trace.task])
     entry = np.concatenate([allocating, freeing])  # a row of the trace, and what it changes on its rank
@@ -47,14 +53,12 @@ def find_peaks(schedule: Schedule, trace: Trace) -> Peaks:
 
 
 def peaks(schedule: Schedule, trace: Trace) -> Ints:
-    """Return the peak device memory of each rank (bytes), int64 [ranks]: `resident`, and `alloc` from a row's start until `free` at a row's
-    end.
-    """
+    """Return the peak device memory of each rank in a simulated epoch, bytes, int64 [ranks]."""
     return find_peaks(schedule, trace).bytes
 
 
 def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
-    """Check that all ranks fit in the memory of their devices and hosts.
+    """Check that a simulated epoch fits in the memory of all devices and hosts of the cluster.
 
     Raises UserError for the rank that needs most, with where and by how much, and when the ranks of a machine together need more than its
     host has. A device that is the host itself holds both.
@@ -67,7 +71,7 @@ def check(schedule: Schedule, trace: Trace, cluster: Cluster) -> None:
 
 
 class TaskPlace(NamedTuple):
-    """Position of a row in an epoch."""
+    """Position of a task in a simulated epoch: its row, operation, group or batch (`unit`) and iteration."""
 
     task: int
     op: int
@@ -76,9 +80,9 @@ class TaskPlace(NamedTuple):
 
 
 def check_rank(schedule: Schedule, cluster: Cluster, rank: int, peak: int, place: TaskPlace | None) -> None:
-    """Check the rank that holds most: `peak` bytes when the row at `place` starts (None: throughout).
+    """Check that the rank of a simulated epoch that holds most fits in its device and host: `peak` bytes when the task at `place` starts.
 
-    schedule: the epoch's, or that of a part of it. Raises UserError where its device or its host has less.
+    schedule: the epoch's, or that of a part of it. place: None: throughout. Raises UserError where its device or its host has less.
     """
     _check_host(schedule, cluster)
     beside = schedule.host if cluster.device.on_host else 0

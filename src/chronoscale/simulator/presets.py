@@ -107,17 +107,17 @@ def _read(path: Traversable, kind: type[_E]) -> _E:
 
 
 def names() -> list[str]:
-    """Return the names of all presets, in alphabetical order."""
+    """Return the names of all simulated clusters that the package ships, in alphabetical order."""
     return _stems("clusters")
 
 
 def is_file(name: str) -> bool:
-    """Return whether `name` is the path of a user's cluster file rather than a preset."""
+    """Return whether a cluster is named by the path of a user's cluster file rather than as one that the package ships."""
     return name.endswith(SUFFIXES)
 
 
 def cluster(name: str) -> Cluster:
-    """Return a preset by name, or the cluster of a user's file by its path.
+    """Return a cluster to simulate: one that the package ships, by name (such as 'a100'), or that of a user's file, by its path.
 
     Raises UserError for an unknown name, with the nearest one, and for a file with mistakes, naming file and key.
     """
@@ -129,7 +129,10 @@ def cluster(name: str) -> Cluster:
 
 
 def read(path: Path) -> Cluster:
-    """Read a cluster from the user's YAML file, written like a preset. Raises UserError naming file and key."""
+    """Read a cluster to simulate from the user's YAML file, written like those that the package ships.
+
+    Raises UserError naming file and key.
+    """
     return _cluster(path.stem, path)
 
 
@@ -164,14 +167,14 @@ def _cluster(name: str, path: Traversable) -> Cluster:
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:
-    """Return the cluster with as many of its machines as hold `gpus` devices. Raises UserError below one."""
+    """Return a simulated cluster with as many of its machines as hold `gpus` devices. Raises UserError below one."""
     if gpus < 1:
         raise UserError(f"cluster '{cluster.name}': at least one GPU is needed, got {gpus}")
     return replace(cluster, nodes=-(-gpus // cluster.gpus_per_node))
 
 
 def local_cpu(ranks: int, memory_bytes: float, link: Link, gather: Link | None = None, exchange: Link | None = None) -> Cluster:
-    """Return this machine as a cluster of `ranks` CPU ranks that share `memory_bytes` evenly.
+    """Return this machine as a cluster to simulate: `ranks` CPU ranks that share `memory_bytes` evenly.
 
     link, gather, exchange: what collectives take, fitted to measurements: `gather` for all-gathers, `exchange` for all-to-alls, `link` for
     the others and for those that are None. What a rank holds on its "device" and on the host comes out of one share. A rank has two FIFOs:

@@ -17,10 +17,11 @@ from chronoscale.strategies.schedule import Ints
 
 
 def start_times(timeline: Timeline, shares: Shares | None = None, takes: NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
-    """Return when each segment starts, and the time from which its length counts; both ns, int64 [segments], -1 for those that never start.
+    """Simulate in SimPy when each segment (a run of tasks of one stream) starts; the reference of the native engine.
 
-    The two differ only for segments that share resources (takes: bool [segments]): one ends its length after the second time, having run
-    slower from the first on.
+    Returns the start, and the time from which the segment's length counts; both ns, int64 [segments], -1 for those that never start. The
+    two differ only for segments that share resources (takes: bool [segments]): one ends its length after the second time, having run slower
+    from the first on.
 
     Each stream is one process. It runs ahead on its own clock as long as the times that it needs are known, and meets the simulation's
     clock only where it has to wait: for a segment that has not started, for the other ranks of a collective, or for the end of what shares

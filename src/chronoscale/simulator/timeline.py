@@ -17,13 +17,14 @@ from chronoscale.strategies.schedule import Ints, Lane, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeline:
-    """n rows in s segments with w waits; all arrays int64.
+    """Schedule cut into segments for its simulation: runs of tasks (rows) that nothing outside their stream can delay.
 
-    A segment begins at a row that waits for another stream, joins a collective, is the first of its turn (`launches.Launches`), or is its
-    stream's first. The rows after it follow without a gap but for their launches, so the start of the segment and that of its turn give the
-    start of each of them: the later of `offset_ns` after the one and `launched_ns` after the other. A row that shares resources
-    (`shares.Shares`), so that its end is unknown when it starts, is a segment of its own. Segments of one stream are numbered in order.
-    Behind the segments of rows come the turns of hosts, in streams of their own: g segments without rows.
+    n rows in s segments with w waits; all arrays int64. A segment begins at a row that waits for another stream, joins a collective, is the
+    first of its turn of kernel launches (`launches.Launches`), or is its stream's first. The rows after it follow without a gap but for
+    their launches, so the start of the segment and that of its turn give the start of each of them: the later of `offset_ns` after the one
+    and `launched_ns` after the other. A row that shares resources (`shares.Shares`), so that its end is unknown when it starts, is a
+    segment of its own. Segments of one stream are numbered in order. Behind the segments of rows come the turns of hosts, in streams of
+    their own: g segments without rows.
     """
 
     segment: Ints  # [n] of each row
@@ -45,7 +46,7 @@ class Timeline:
     def of(
         cls, schedule: Schedule, device: Device, ns: Ints, launches: Launches | None = None, takes: NDArray[np.bool_] | None = None
     ) -> Timeline:
-        """Cut `schedule` into segments.
+        """Cut a schedule into segments for its simulation.
 
         ns: what rows take, int64 [n]; device: which lanes are one stream; launches: of the device's host, None where nothing is launched;
         takes: rows that share resources, bool [n], all of a collective alike.
@@ -126,7 +127,7 @@ class Timeline:
         )
 
     def begin(self, start: Ints) -> Ints:
-        """Return when rows start (ns), int64 [n], from when segments do, int64 [s]."""
+        """Return when tasks (rows) start in the simulation (ns), int64 [n]. start: when segments do, int64 [s]."""
         turn = self.turn[self.segment]
         begin: Ints = np.maximum(start[self.segment] + self.offset_ns, np.where(turn >= 0, start[turn] + self.launched_ns, 0))
         return begin
@@ -136,13 +137,13 @@ class Timeline:
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the first and one past the last segment of every stream that has any."""
+        """Return, for every stream that has segments, the first and one past the last of them, for the SimPy simulation."""
         edges = np.flatnonzero(np.diff(self.stream, prepend=-1, append=-1)).tolist()
         return list(pairwise(edges))
 
 
 def streams_of(schedule: Schedule, device: Device) -> Int32:
-    """Return the FIFO in which each row runs, int32 [n]: rank * streams of the device + stream."""
+    """Return in which simulated stream (FIFO) each task runs, int32 [n]: rank * streams of the device + the stream of its lane."""
     stream_of = np.array([device.stream_of(lane) for lane in Lane], np.int32)
     return schedule.rank * np.int32(len(device.streams)) + stream_of[schedule.lane]
 

@@ -27,10 +27,10 @@ _CAUSES = {BAD_ARGUMENT: "an argument is out of range", 2: "out of memory", 3: "
 
 
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, row_mask: Tensor | None = None, out: Tensor | None = None) -> Tensor:
-    """Sum the neighbours of each row: out[v] = sum over entries e of row v of values[e] * x[indices[e]]; values None: ones.
+    """Call the native kernel that sums the neighbours of each row: out[v] = sum over its entries e of values[e] * x[indices[e]].
 
-    x [num_cols, F] in float32, float64 or bfloat16; the result is [num_rows, F], float32 for bfloat16. Only on CUDA: row_mask, uint8
-    [num_rows]; a row of `out` where it is 0 stays as it is. Raises MachineError when the kernel fails.
+    values None: ones. x [num_cols, F] in float32, float64 or bfloat16; the result is [num_rows, F], float32 for bfloat16. Only on CUDA:
+    row_mask, uint8 [num_rows]; a row of `out` where it is 0 stays as it is. Raises MachineError when the kernel fails.
     """
     rows, width = matrix.num_rows, x.shape[1]
     out = x.new_empty(rows, width, dtype=sum_dtype(x.dtype)) if out is None else out
@@ -41,9 +41,9 @@ def aggregate(matrix: CSR, values: Tensor | None, x: Tensor, row_mask: Tensor | 
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
-    """Add a change to neighbour sums in place and return a copy of the touched rows, [R, F] (REAL, eq. 3). Raises MachineError.
+    """Call the native kernel that adds a change to neighbour sums in place; return a copy of the touched rows, [R, F] (REAL, eq. 3).
 
-    sums [num_rows, F], x [num_cols, F]; fresh rows of the change start from zero.
+    sums [num_rows, F], x [num_cols, F]; fresh rows of the change start from zero. Raises MachineError when the kernel fails.
     """
     count, width = delta.rows.shape[0], x.shape[1]
     touched = sums.new_empty(count, width)
@@ -55,11 +55,11 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
 def rebuild(
     before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the indices and values of the adjacency that follows `before` by `change` (REAL, section 4.3).
+    """Call the native kernel that builds the next snapshot's adjacency; return its indices and values (REAL, section 4.3).
 
     steps int64 [changed + 1]: sums of the signs before each entry of the change. factors: float64 factors of columns and rows; None: no
-    values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where the change does not belong to the adjacency; None: then
-    UserError is raised, for which the host waits for a GPU.
+    values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where the change does not belong to the adjacency; None: then UserError
+    is raised, for which the host waits for a GPU.
     """
     compact_row = torch.full((before.num_rows,), -1, dtype=torch.int32, device=indptr.device)
     compact_row[change.rows.long()] = torch.arange(len(change.rows), dtype=torch.int32, device=indptr.device)
@@ -81,11 +81,12 @@ def rebuild(
 def softmax(
     entries: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool, row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum) for each entry.
+    """Call the native kernel for the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum).
 
-    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the largest
-    score (uint8). sign int8 [nnz]: +1 or -1; None: all +1. base [R]: the least that a maximum may be; None: -inf. running: scores of added
-    entries raise the maximum. row_mask uint8 [R], only on CUDA: weights of other rows are 0. Raises MachineError when the kernel fails.
+    Returns weights [nnz], one an entry, and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry
+    had the largest score (uint8). ends: the scores' parts left [num_cols] and right [num_rows]. sign int8 [nnz]: +1 or -1; None: all +1.
+    base [R]: the least that a maximum may be; None: -inf. running: scores of added entries raise the maximum. row_mask uint8 [R], only on
+    CUDA: weights of other rows are 0. Raises MachineError when the kernel fails.
     """
     num_rows, left = entries.matrix.num_rows, ends[0]
     weights = (left.new_empty if row_mask is None else left.new_zeros)(entries.matrix.nnz)
@@ -101,10 +102,10 @@ def softmax(
 def softmax_grad(
     entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor], row_mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
+    """Call the native kernel for the gradients of an attention head's scores before leaky_relu: of each entry [nnz], and summed by row [R].
 
-    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], only on CUDA: gradients of other
-    rows are 0. Raises MachineError when the kernel fails.
+    z: features [num_cols, F]. `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R]. row_mask uint8 [R], only on
+    CUDA: gradients of other rows are 0. Raises MachineError when the kernel fails.
     """
     entry_grads, row_sums = (torch.empty_like if row_mask is None else torch.zeros_like)(weights), torch.empty_like(grad_out[1])
     inputs = [pointer(t) for t in (entries.rows, entries.matrix.indptr, entries.matrix.indices, *ends)]
@@ -115,9 +116,9 @@ def softmax_grad(
 
 
 def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
-    """Return the sums [num_cols] of a matrix's entries [nnz].
+    """Call the native kernel that sums a matrix's entries [nnz] by column: [num_cols].
 
-    On CUDA they are made by the transpose, for sums by atomics would differ from run to run.
+    On CUDA they are summed by the transpose, for sums by atomics would differ from run to run.
     """
     if not on_cuda(entries):
         return aggregation_reference.column_sums(matrix, entries)
@@ -127,17 +128,17 @@ def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
 
 
 def pointer(tensor: Tensor | None) -> int | None:
-    """Return the address of the tensor's memory, for the C ABI; None for None."""
+    """Return the address of the tensor's memory, to hand to a native kernel; None for None."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def on_cuda(x: Tensor) -> bool:
-    """Return whether the CUDA library's kernels serve a tensor: then the host does not wait for results."""
+    """Return whether the native CUDA kernels serve a tensor: then the host does not wait for results."""
     return x.is_cuda
 
 
 class EntryLayout(NamedTuple):
-    """The layout of entries that belong to no sparse matrix: how many there are, and the most in one row where that is known."""
+    """Layout of entries that belong to no sparse matrix, for a CUDA kernel: how many, and the most in one row where that is known."""
 
     nnz: int
     longest_row: int | None
@@ -145,7 +146,7 @@ class EntryLayout(NamedTuple):
 
 
 class CudaLaunch(NamedTuple):
-    """The arguments that a call needs on CUDA besides those that both libraries take.
+    """Arguments that a call of a native kernel needs on CUDA besides those that both libraries take.
 
     arguments: further ones, only on CUDA. matrix: whose entries the kernel goes through. partials: how many numbers of x's type each piece
     of a long row hands on.
@@ -157,13 +158,13 @@ class CudaLaunch(NamedTuple):
 
 
 def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> None:
-    """Run the kernel `name` of x's dtype on x's device. Raises MachineError when it fails."""
+    """Run the native kernel `name` of x's dtype on x's device. Raises MachineError when it fails."""
     if status := call_for_status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
         raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
 
 
 def call_for_status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
-    """Run the kernel `name` (its kind included) on x's device and return its status, 0 or BAD_ARGUMENT.
+    """Run the native kernel `name` (with its kind, such as a dtype) on x's device and return its status, 0 or BAD_ARGUMENT.
 
     Raises MachineError for any other status.
     """

@@ -21,7 +21,7 @@ TcsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # o
 
 
 class WeightedNeighbors(NamedTuple):
-    """Sampled neighbours of R roots with importance weights.
+    """Sampled neighbours of R root nodes with importance weights, as the native boundary-decay sampler returns them.
 
     Root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1, and weight 1.
     """
@@ -33,7 +33,7 @@ class WeightedNeighbors(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """The part that owns each node and each event, as seen from the part `rank`.
+    """Part that owns each node and each event, as seen from the part `rank`, for the native boundary-decay sampler.
 
     An event is local to `rank` if it belongs to `rank` and its other end belongs to `rank` or to all parts (a negative number).
     """
@@ -45,7 +45,10 @@ class Ownership(NamedTuple):
 
 @cache  # the warning comes once for each kind of work
 def cpu_library_or_warn(work: str) -> CDLL | None:
-    """Return the native CPU library; where none was built, warn that `work` ("schedules are replayed") runs in Python and return None."""
+    """Return the native CPU library; where none was built, warn that the work runs in Python and return None.
+
+    work: words for the warning, such as "schedules are replayed".
+    """
     if (library := cpu_library()) is None:
         message = f"no native library: {work} in Python, minutes where the library takes seconds"
         warnings.warn(message, ChronoscaleWarning, stacklevel=3)
@@ -53,7 +56,10 @@ def cpu_library_or_warn(work: str) -> CDLL | None:
 
 
 def require_array(name: str, array: NDArray[Any], dtype: type[np.generic], size: int | None, writable: bool = False) -> None:
-    """Raise UserError unless `array` is one-dimensional, contiguous, of `dtype` and of `size` entries (None: any number)."""
+    """Raise UserError unless an array for a native function is one-dimensional, contiguous, of `dtype` and of `size` entries.
+
+    name: of the array, for the message. size: None: any number.
+    """
     readable = array.dtype == dtype and array.dtype.isnative and array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned
     if not readable or (size is not None and len(array) != size) or (writable and not array.flags.writeable):
         expected = f"{'writable ' if writable else ''}{np.dtype(dtype).name} [{'any' if size is None else size}]"
@@ -61,7 +67,10 @@ def require_array(name: str, array: NDArray[Any], dtype: type[np.generic], size:
 
 
 def require_tcsr(caller: str, arrays: TcsrArrays) -> None:
-    """Raise UserError unless dtypes and sizes of the arrays are those of a T-CSR; their numbers are not read."""
+    """Raise UserError unless arrays for a native function have the dtypes and sizes of a T-CSR; their numbers are not read.
+
+    A T-CSR holds each node's events in order of time. caller: function named in the message.
+    """
     require_array("indptr", arrays[0], np.int64, None)
     require_array("neighbor", arrays[1], np.int32, None)
     require_array("event", arrays[2], np.int32, len(arrays[1]))
@@ -70,9 +79,10 @@ def require_tcsr(caller: str, arrays: TcsrArrays) -> None:
 
 
 def require_finite_sums(caller: str, *numbers: float) -> None:
-    """Raise UserError unless (the sum of all numbers but the last) times the last is finite in double precision.
+    """Raise UserError unless a native search can add up its numbers in a double: (the sum of all but the last) times the last is finite.
 
-    Searches compare sums of times: were they infinite, no choice would be better than another, and none would end.
+    Searches compare sums of times: were they infinite, no choice would be better than another, and none would end. caller: function named
+    in the message.
     """
     *largest, times = (float(number) for number in numbers)
     if not isfinite(sum(largest) * times):
@@ -80,7 +90,7 @@ def require_finite_sums(caller: str, *numbers: float) -> None:
 
 
 def to_int32_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return `ids` as a contiguous int32 array. Raises UserError where a number would change on the way."""
+    """Return ids as a contiguous int32 array for a native function. Raises UserError where a number would change on the way."""
     ids = np.asarray(ids)
     if ids.dtype != np.int32 and (ids.dtype.kind not in "iu" or (ids.size and (ids.min() < -(2**31) or ids.max() >= 2**31))):
         raise UserError(f"{name} holds {ids.dtype} numbers, not all of which are int32")
@@ -88,7 +98,7 @@ def to_int32_ids(name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def address(array: NDArray[Any]) -> int:
-    """Return the address of the array's memory, for the C ABI."""
+    """Return the address of a NumPy array's memory, to hand to a native function."""
     return array.ctypes.data
 
 

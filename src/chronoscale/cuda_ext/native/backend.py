@@ -26,7 +26,7 @@ BackendName = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
-    """Return the names of the backends that work on this machine, of 'reference', 'cpu', 'cuda' and 'triton' (only operators on edges)."""
+    """Return which kernel backends work on this machine: of 'reference', 'cpu', 'cuda' and 'triton' (only operators on edges)."""
     return [name for name in (*NAMES, TRITON) if unavailable_reason(name) is None]
 
 

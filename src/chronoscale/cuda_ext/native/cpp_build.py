@@ -20,11 +20,10 @@ SOURCE = Path("csrc") / "torch" / "operators.cpp"
 
 
 def compile_operators() -> Path:
-    """Compile the operators, check that they load, and write the library beside the other native ones, whole or not at all; return its
-    path.
+    """Compile the C++ torch operators, check that they load, and write their library beside the other native ones; return its path.
 
-    CXX names the compiler, 'c++' by default. Raises MachineError where there is no native library, no compiler, or none that takes the
-    sources, and where the folder cannot be written.
+    It is written whole or not at all. CXX names the compiler, 'c++' by default. Raises MachineError where there is no native library, no
+    compiler, or none that takes the sources, and where the folder cannot be written.
     """
     library = cpu_library()
     if library is None:

@@ -27,13 +27,14 @@ FAILED = "chronoscale native"  # how it begins where the operands were not the r
 
 
 def file_name() -> str:
-    """Return the file name of the library for this ABI version and the installed torch; libraries of other names are not looked at."""
+    """Return the file name of the C++ operators' library for this ABI version and the installed torch; others are not looked at."""
     return f"libchronoscale_torch-{ABI_VERSION}-{torch.__version__}.so"
 
 
 def cpp_serves(x: Tensor, backend: BackendName) -> bool:
-    """Return whether the operators in C++ serve a call on x with that `backend`; they do not while calls of kernels are counted
-    (abi.listeners).
+    """Return whether the operators in C++ serve a call on x with that `backend`.
+
+    They do not while calls of kernels are counted (abi.listeners).
     """
     if abi.listeners or not (backend is None or backend == x.device.type) or load_operators() is None:
         return False
@@ -41,7 +42,7 @@ def cpp_serves(x: Tensor, backend: BackendName) -> bool:
 
 
 def raise_unless_refused(error: RuntimeError | IndexError) -> None:
-    """Raise an operator's error unless it has refused its operands; then return, and the caller's own checks name what is wrong with them.
+    """Raise the error of a C++ operator unless it only refused its operands; then return, and the caller's checks name what is wrong.
 
     Raises MachineError where a kernel failed for another reason, and torch's own error where memory ran out.
     """
@@ -52,7 +53,7 @@ def raise_unless_refused(error: RuntimeError | IndexError) -> None:
 
 
 class CppOperators:
-    """The operators by name, each resolved to its one overload: looking that up at every call takes longer than some kernels do."""
+    """Torch operators in C++ by name, each resolved to its one overload: a look-up at every call takes longer than some kernels do."""
 
     def __init__(self, ops: Any) -> None:
         self.open, self.version = ops._open, ops._version
@@ -69,7 +70,7 @@ def _overload(packet: Any) -> Any:
 
 @cache
 def load_operators() -> Any:  # CppOperators or None
-    """Load the operators once, and return them; None where they are not compiled or not wanted.
+    """Load the torch operators in C++ once, and return them; None where they are not compiled or not wanted.
 
     Raises UserError for a choice that CHOICE_VARIABLE does not know, MachineError for a library that does not load or is of another
     version.

@@ -12,7 +12,7 @@ _ARCHITECTURE = re.compile(r"(\d+)([af]?)(-real|-virtual)?")
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: the name that it gives itself, and its compute capability (90 for 9.0)."""
+    """GPU as the loader of native kernels sees it: its name, and its compute capability (90 for 9.0)."""
 
     name: str
     capability: int
@@ -20,10 +20,10 @@ class Device:
 
 @dataclass(frozen=True)
 class ArchitectureCode:
-    """The code that a library holds for one architecture (90 for 9.0): machine code (`native`), PTX that the driver compiles, or both.
+    """Code that the native CUDA library holds for one architecture (90 for 9.0).
 
-    `only` is 'a' where it runs only on that very capability, 'f' also on later ones of its major version, else '' (CUDA C++ Programming
-    Guide, "Compute capability feature sets").
+    Machine code (`native`), PTX that the driver compiles, or both. `only` is 'a' where it runs only on that very capability, 'f' also on
+    later ones of its major version, else '' (CUDA C++ Programming Guide, "Compute capability feature sets").
     """
 
     architecture: int
@@ -32,8 +32,10 @@ class ArchitectureCode:
     ptx: bool
 
     def serves(self, capability: int, compiles: bool) -> bool:
-        """Return whether a device of that capability runs this code. `compiles`: its driver compiles the PTX of the toolkit that was
-        used."""
+        """Return whether a device of that compute capability runs this code.
+
+        compiles: whether its driver compiles the PTX of the toolkit that was used.
+        """
         if capability < self.architecture or (self.only == "a" and capability != self.architecture):
             return False
         family = capability // 10 == self.architecture // 10
@@ -42,25 +44,26 @@ class ArchitectureCode:
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """The facts of a library's build: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version (12040 for 12.4)."""
+    """Facts of the native CUDA library's build: CMake's CUDA_ARCHITECTURES, joined by commas, and CUDA's version (12040 for 12.4)."""
 
     architectures: str
     toolkit: int
 
     def codes(self) -> list[ArchitectureCode]:
-        """Return the machine code and PTX that the library has for each architecture; [] where they are not written as numbers ('all', ''),
-        so that only a launch can tell.
+        """Return the machine code and PTX that the native library has for each architecture.
+
+        [] where they are not written as numbers ('all', ''), so that only a launch can tell.
         """
         matches = [_ARCHITECTURE.fullmatch(name) for name in self.architectures.split(",")]
         return [ArchitectureCode(int(m[1]), m[2], m[3] != "-virtual", m[3] != "-real") for m in matches if m] if all(matches) else []
 
 
 def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> str | None:
-    """Return why the library cannot run on `device` (None: why its driver rules out every device), or None where nothing speaks against it.
+    """Return why the native CUDA library cannot run on `device`, or None where nothing speaks against it.
 
-    `driver` is the newest CUDA version that the driver supports, numbered as BuildInfo.toolkit; 0 without a driver. A driver runs the
-    machine code of every toolkit of its major version, and compiles the PTX of no newer one (CUDA Compatibility, "Minor version
-    compatibility").
+    device: None: why its driver rules out every device. `driver` is the newest CUDA version that the driver supports, numbered as
+    BuildInfo.toolkit; 0 without a driver. A driver runs the machine code of every toolkit of its major version, and compiles the PTX of no
+    newer one (CUDA Compatibility, "Minor version compatibility").
     """
     if driver == 0:
         return "no NVIDIA driver"

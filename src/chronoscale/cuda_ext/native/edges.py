@@ -13,10 +13,10 @@ from chronoscale.errors import UserError
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """Sum over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources). Raises UserError for bad ids.
+    """Call the native kernel that sums over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources).
 
     out [rows, F]. On CUDA `deterministic` sums in the order of the edges, for which targets are sorted unless they are `ascending`;
-    otherwise by atomics.
+    otherwise by atomics. Raises UserError for bad ids.
     """
     width, name = x.shape[1], "edges"
     out = x.new_empty(rows, width)
@@ -37,17 +37,26 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the softmax of scores [E, H] over each row's entries, for each head; entries of row v are indptr[v] to indptr[v + 1] - 1."""
+    """Call the native kernel for the softmax of scores [E, H] over each row's entries, for each head: indptr[v] to indptr[v + 1] - 1.
+
+    longest: the most entries of a row, where that is known.
+    """
     return _shares("edge_softmax", (scores,), indptr, longest, 2)
 
 
 def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
+    """Call the native kernel for the gradient of an edge softmax's scores [E, H].
+
+    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself.
+    """
     return _shares("edge_softmax_grad", (shares, grad_out), indptr, longest, 1)
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C], of tables [C, D] and [S, D]."""
+    """Call the native kernel that gathers rows of two tables, [C, D] and [S, D], by one index: out [n, D].
+
+    out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C].
+    """
     out = cached.new_empty(len(index), cached.shape[1])
     operands = (len(cached), cached.data_ptr(), len(sent), sent.data_ptr(), cached.shape[1], out.data_ptr())
     arguments = (len(index), index.data_ptr(), int(index.dtype == torch.int64), *operands)

@@ -13,7 +13,10 @@ from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_erro
 
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Return the attention sums [T, h, X] and weights [T, h, K]; nothing else is saved, for the backward pass computes angles anew."""
+    """Call the native kernel of attention to sampled slots: sums [T, h, X] and weights [T, h, K].
+
+    The third, what the backward pass needs besides, is empty: it computes angles anew.
+    """
     targets, heads, width = operands.query.shape
     is_empty = not (operands.slot.numel() and width)
     sums = (torch.zeros_like if is_empty else torch.empty_like)(operands.query)  # and so as it lies in memory
@@ -23,7 +26,10 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 
 
 def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands) -> SlotOperands:
-    """Return the gradients of the operands that need one, from that of the sums (`grad_out`) and the weights of the forward pass."""
+    """Call the native kernel for the gradients of attention to sampled slots, of the operands that need one.
+
+    weights: of the forward pass. grad_out [T, h, X]: gradient of the sums.
+    """
     needs_encoding = needs.frequency or needs.phase
     is_empty = not (operands.slot.numel() and operands.query.shape[2])
     needed = (needs.query, needs.source, needs.edge, needs_encoding, needs_encoding)

@@ -27,7 +27,7 @@ Operand = TypeVar("Operand", CSR, Delta)
 
 
 def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
-    """Sum the neighbours of each node: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
+    """Sum the in-neighbours of each node by a kernel: out[v] = sum over in-edges e of v of values[e] * x[indices[e]] (REAL, section 4.1).
 
     x is float32, float64 or bfloat16 [graph.num_cols, F], contiguous, on the graph's device; the result is [graph.num_rows, F] of x's
     dtype, float32 for bfloat16 (bfloat16 is only a format to store: products and sums are float32), differentiable in x. `backend` names
@@ -48,11 +48,12 @@ def aggregate(graph: CSR, x: Tensor, backend: BackendName = None) -> Tensor:
 
 
 def increment(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> tuple[Tensor, Tensor]:
-    """Return the neighbour sums after a change, and those of the touched rows: new_sums [num_rows, F] and new_sums[delta.rows] [R, F].
+    """Bring the neighbour sums of one snapshot to the next by a kernel, from the changed edges alone (REAL, eq. 3).
 
-    REAL, eq. 3, on the unnormalised sum, where it is exact: normalisation is the caller's. A fresh row's old sum is not read, and has
-    no gradient. sums is [delta.num_rows, F], of the dtype that `aggregate` gives, and left as it was; x as in `aggregate`.
-    Differentiable in sums and x. Raises as `aggregate` does.
+    Returns the new sums [num_rows, F] and those of the touched rows, new_sums[delta.rows] [R, F]. On the unnormalised sum, where eq. 3 is
+    exact: normalisation is the caller's. A fresh row's old sum is not read, and has no gradient. sums is [delta.num_rows, F], of the dtype
+    that `aggregate` gives, and left as it was; x [delta.num_cols, F] as in `aggregate`. Differentiable in sums and x. Raises as `aggregate`
+    does.
     """
     delta.check()
     if cpp_serves(x, backend):
@@ -67,10 +68,11 @@ def increment(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = None) -> Tensor:
-    """Add a change to `sums` in place and return a copy of the touched rows, [R, F]; operands as in `increment`.
+    """Bring neighbour sums to the next snapshot in place, by a kernel; return a copy of the touched rows, [R, F].
 
-    The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing else may share. There are
-    no gradients: UserError is raised when sums or x asks for them under grad mode, otherwise errors are those of `aggregate`.
+    Operands as in `increment`. The copy is the next lane's to read while the next increment already writes `sums`, whose memory nothing
+    else may share. There are no gradients: UserError is raised when sums or x asks for them under grad mode, otherwise errors are those of
+    `aggregate`.
     """
     _check("x", x, delta.check().num_cols, delta.device)
     _check("sums", sums, delta.num_rows, delta.device, x)
@@ -95,17 +97,16 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor, backend: BackendName = Non
 def rebuild(
     before: CSR, change: EdgeMap, variant: str = "exact", weighted: bool = True, backend: BackendName = None, unfit: Tensor | None = None
 ) -> tuple[CSR, Tensor]:
-    """Return the adjacency A + I after a change and its row scale float32 [N] (REAL, section 4.3), bit for bit as built from the later
-    edges.
+    """Build the next snapshot's normalised adjacency (A + I) by a kernel, from that before and the changed edges (REAL, section 4.3).
 
-    `before` is [N, N], the self-loop first in each row, then ascending sources (of a row where they do not ascend, the result is some
-    of its ids, or an error); its values are not read. variant 'exact': values c[source], scale r, with c = 1/sqrt(out-degree + 1) and r
-    = 1/sqrt(in-degree + 1); 'as-published': values c[source] * r[row], scale 1. Without `weighted` the values are None. Linear in N,
-    edges and changes.
+    Returns it with its row scale, float32 [N]; bit for bit as built from the later edges. `before` is [N, N], the self-loop first in each
+    row, then ascending sources (of a row where they do not ascend, the result is some of its ids, or an error); its values are not read.
+    variant 'exact': values c[source], scale r, with c = 1/sqrt(out-degree + 1) and r = 1/sqrt(in-degree + 1); 'as-published': values
+    c[source] * r[row], scale 1. Without `weighted` the values are None. Linear in N, edges and changes.
 
-    Raises UserError when the two do not fit, for an unknown variant or backend, and for a change of other edges. To find the last, the
-    host waits for a GPU, unless it is given unfit, int32 [1] on the device: then that becomes 1, the result is some matrix of ids in
-    range, and nothing is raised.
+    Raises UserError when the two do not fit, for an unknown variant or backend, and for a change of other edges. To find the last, the host
+    waits for a GPU, unless it is given unfit, int32 [1] on the device: then that becomes 1, the result is some matrix of ids in range, and
+    nothing is raised.
     """
     if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)

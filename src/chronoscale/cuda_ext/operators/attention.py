@@ -27,11 +27,11 @@ CANCELLED = 1 / 8  # of the largest denominator since a row was computed afresh:
 
 @dataclass(frozen=True, eq=False)
 class AttentionState:
-    """The state of softmax aggregation over a snapshot's edges, from which it can go on to the next snapshot.
+    """Running state of the attention kernels over a snapshot's edges, from which they go on to the next snapshot.
 
-    With scores e_ij = leaky_relu(left_i + right_j): total [num_rows, F] = sum over i of exp(e_ij - maximum_j) z_i and denominator
-    [num_rows], the same sum without z, are differentiable; maximum [num_rows], the largest score that the row has had since it was
-    computed afresh, and reference [num_rows], its largest denominator since then, on the scale of `maximum`, are not. slope:
+    With scores e_ij = leaky_relu(left_i + right_j) and features z_i: total [num_rows, F] = sum over i of exp(e_ij - maximum_j) z_i and
+    denominator [num_rows], the same sum without z, are differentiable; maximum [num_rows], the largest score that the row has had since it
+    was computed afresh, and reference [num_rows], its largest denominator since then, on the scale of `maximum`, are not. slope:
     leaky_relu's below 0.
     """
 
@@ -60,7 +60,7 @@ class _SignedSum(NamedTuple):
 
 
 class RecomputedRows(NamedTuple):
-    """Rows that are computed afresh by a mask over the whole graph, where the host must not wait to learn how many they are."""
+    """Rows that attention kernels compute afresh by a mask over the whole graph, as the host must not wait to learn how many they are."""
 
     entries: AttentionEntries  # of all rows
     row_mask: Tensor  # uint8 [num_rows]
@@ -68,10 +68,11 @@ class RecomputedRows(NamedTuple):
 
 
 def attention(graph: CSR, z: Tensor, left: Tensor, right: Tensor, slope: float = 0.2, backend: BackendName = None) -> AttentionState:
-    """Attend over a snapshot's edges; rows hold in-edges and the self-loop, the graph's values are not read.
+    """Attend over a snapshot's edges by a kernel (a GAT head's softmax aggregation); rows hold in-edges and the self-loop.
 
-    z [num_cols, F], left [num_cols], right [num_rows], float32 or float64 alike, contiguous, on the graph's device. Differentiable in
-    all three. Raises UserError when they do not fit or the backend cannot be had, MachineError when a kernel fails.
+    z: projected features [num_cols, F]; left [num_cols], right [num_rows]: the source's and the target's part of the score; float32 or
+    float64 alike, contiguous, on the graph's device. The graph's values are not read. slope: leaky_relu's below 0. Differentiable in z,
+    left and right. Raises UserError when they do not fit or the backend cannot be had, MachineError when a kernel fails.
     """
     _check(graph, z, left, right)
     kernels, entries = select_kernels(z.device, backend), AttentionEntries(graph, None, float(slope))
@@ -92,11 +93,12 @@ def attention_increment(
     variant: str = "exact",
     backend: BackendName = None,
 ) -> tuple[AttentionState, Tensor]:
-    """Return the state after `change`, which leads to `graph`, and the outputs [R, F] of the rows it touches, ordered as change.rows.
+    """Bring attention to the next snapshot by a kernel, from the changed edges; return its state and the outputs [R, F] of touched rows.
 
-    z, left and right as they were for `state`, which stays valid. Variant exact: the maximum runs along, and a row is computed afresh from
-    `graph` when a removed edge had its maximum or when its denominator falls below CANCELLED of its reference. as-published: eq. 7-8,
-    maximum 0, nothing computed afresh. Differentiable in the state, z, left and right. Raises as `attention` does.
+    graph: the next snapshot; change: the edges that lead to it; outputs are ordered as change.rows. z, left and right as they were for
+    `state`, which stays valid. Variant exact: the maximum runs along, and a row is computed afresh from `graph` when a removed edge had its
+    maximum or when its denominator falls below CANCELLED of its reference. as-published: REAL, eq. 7-8, maximum 0, nothing computed afresh.
+    Differentiable in the state, z, left and right. Raises as `attention` does.
     """
     return _advance(state, graph, change, (z, left, right), variant, backend, False)
 
@@ -111,7 +113,7 @@ def attention_increment_(
     variant: str = "exact",
     backend: BackendName = None,
 ) -> Tensor:
-    """Write the state after `change` into the state's own tensors, without gradients; return the touched rows' outputs [R, F].
+    """Bring attention to the next snapshot in the state's own tensors, by a kernel, without gradients; return touched rows' outputs [R, F].
 
     Operands and errors are those of `attention_increment`.
     """

@@ -17,7 +17,10 @@ from chronoscale.errors import UserError
 
 
 class CellWeights(NamedTuple):
-    """The weights of one of torch's cells with G gates (GRU 3, LSTM 4): weight_ih [G H, D], weight_hh [G H, H], their biases [G H] each."""
+    """Weights of one of torch's recurrent cells with G gates (GRU 3, LSTM 4), as the CPU kernels take them.
+
+    weight_ih [G H, D], weight_hh [G H, H], their biases [G H] each.
+    """
 
     weight_ih: Tensor
     weight_hh: Tensor
@@ -26,18 +29,18 @@ class CellWeights(NamedTuple):
 
     @classmethod
     def of(cls, cell: torch.nn.RNNCellBase) -> CellWeights:
-        """Return the weights of one of torch's cells."""
+        """Return the weights of one of torch's recurrent cells, for the kernels."""
         return cls(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
 
 
 class CellWeightGradients:
-    """The gradients of a cell's weights, added up block by block of rows."""
+    """Gradients of a recurrent cell's weights, which the CPU kernels' backward pass adds up block by block of rows."""
 
     def __init__(self, weights: CellWeights) -> None:
         self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
 
     def add_input(self, gates: Tensor, x: Tensor) -> None:
-        """Add a block's share to the gradients of weight_ih and bias_ih.
+        """Add a block of rows' share to the gradients of weight_ih and bias_ih, in the backward pass of a cell's CPU kernels.
 
         gates [r, G H]: gradients before the activations; x [r, D]: the block's input.
         """
@@ -45,7 +48,7 @@ class CellWeightGradients:
         self.all.bias_ih.add_(gates.sum(0))
 
     def add_state(self, gates: Tensor, h: Tensor | None) -> None:
-        """Add a block's share to the gradients of weight_hh and bias_hh.
+        """Add a block of rows' share to the gradients of weight_hh and bias_hh, in the backward pass of a cell's CPU kernels.
 
         gates [r, G H]: gradients before the activations; h [r, H]: the block's state; None: zeros.
         """
@@ -55,12 +58,15 @@ class CellWeightGradients:
 
 
 def empty_gradient(tensor: Tensor | None, wanted: bool = True) -> Tensor | None:
-    """Return contiguous memory for a tensor's gradient; None where there is no tensor, or its gradient is not wanted."""
+    """Return contiguous memory for a kernel to write a tensor's gradient to; None without a tensor, or where it is not wanted."""
     return torch.empty_like(tensor, memory_format=torch.contiguous_format) if tensor is not None and wanted else None
 
 
 def check_cell(name: str, x: Tensor, weights: CellWeights, gates: int, **states: Tensor | None) -> None:
-    """Raise UserError unless inputs, weights and states of the cell `name` fit one another."""
+    """Raise UserError unless inputs, weights and states of a recurrent cell fit one another, before its kernels run.
+
+    name: of the cell, for the message. gates: 3 of a GRU, 4 of an LSTM. x [R, D]; states: name -> [R, H] or None.
+    """
     if x.dim() != 2 or x.dtype not in FLOATS or x.layout != torch.strided:
         raise UserError(f"{name}: x is {describe(x)}; expected float32 or float64 [R, D]")
     hidden = weights.weight_hh.shape[-1] if weights.weight_hh.dim() else -1

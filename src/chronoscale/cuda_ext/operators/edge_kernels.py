@@ -21,7 +21,7 @@ INT32_LIMIT = 2**31  # ids and edges stay below: kernels number them in int32
 
 
 class EdgeKernels(Protocol):
-    """The functions that each module of kernels has; operands as the operators', which have checked dtypes, shapes and devices."""
+    """Interface of a module of edge-parallel kernels (reference, native or Triton); operands as the operators', which have checked them."""
 
     def aggregate(self, x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor: ...
 
@@ -33,7 +33,7 @@ class EdgeKernels(Protocol):
 
 
 def select_edge_kernels(device: torch.device, backend: BackendName) -> EdgeKernels:
-    """Return the kernels for tensors on `device`.
+    """Return the module of edge-parallel kernels for tensors on `device`.
 
     Raises UserError as backend.select_kernels does, and for 'triton' where it is not to be had.
     """
@@ -47,7 +47,10 @@ def select_edge_kernels(device: torch.device, backend: BackendName) -> EdgeKerne
 
 
 def check_matrix(operator: str, name: str, tensor: Tensor, columns: str, like: Tensor | None = None) -> None:
-    """Raise UserError unless `tensor` is a plain matrix of floats, and with `like` of its dtype, width and device."""
+    """Raise UserError unless a kernel's operand is a plain matrix of floats, and with `like` of its dtype, width and device.
+
+    operator, name, columns: words for the message.
+    """
     fits = tensor.dim() == 2 and tensor.dtype in FLOATS and is_plain(tensor)
     if like is not None:
         fits = fits and (tensor.dtype, tensor.device, tensor.shape[1]) == (like.dtype, like.device, like.shape[1])
@@ -57,7 +60,10 @@ def check_matrix(operator: str, name: str, tensor: Tensor, columns: str, like: T
 
 
 def check_ids(operator: str, name: str, ids: Tensor, count: int | None, device: torch.device, dtype: torch.dtype | None = None) -> None:
-    """Raise UserError unless `ids` is a vector of `count` ids on `device`, of `dtype` where that is given."""
+    """Raise UserError unless a kernel's operand is a vector of `count` ids on `device`, of `dtype` where that is given.
+
+    operator, name: words for the message. count: None: any number below 2^31.
+    """
     fits = ids.dim() == 1 and is_plain(ids) and ids.device == device and ids.dtype in (IDS if dtype is None else (dtype,))
     if not fits or (count is not None and len(ids) != count) or len(ids) >= INT32_LIMIT:
         kind = "int32 or int64" if dtype is None else str(dtype)

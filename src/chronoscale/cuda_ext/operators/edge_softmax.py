@@ -17,15 +17,15 @@ from chronoscale.errors import UserError
 
 
 def edge_softmax(scores: Tensor, indptr: Tensor, backend: BackendName = None, longest: int | None = None) -> Tensor:
-    """Return the softmax of scores over the edges of each node, for each head: shares [E, H].
+    """Return the softmax of scores over the edges of each node, for each head, by a kernel: shares [E, H] (FAST, section 4.3).
 
-    scores float32 or float64 [E, H]; indptr int64 [rows + 1], ascending from 0 to E; contiguous, on one device. As torch.softmax has
-    it, a score of -inf has no share, and a row with a NaN, with +inf or with nothing but -inf is NaN in that head; an empty row is
-    nothing. Differentiable in scores, once. The same bits in every run, and on any number of threads. `longest`: the most entries of a
-    row, where that is known (a sampler's fan-out): below 512 CUDA needs one launch; more entries than that come out right, later.
+    scores float32 or float64 [E, H]; indptr int64 [rows + 1], ascending from 0 to E; contiguous, on one device. As torch.softmax has it, a
+    score of -inf has no share, and a row with a NaN, with +inf or with nothing but -inf is NaN in that head; an empty row is nothing.
+    Differentiable in scores, once. The same bits in every run, and on any number of threads. `longest`: the most entries of a row, where
+    that is known (a sampler's fan-out): below 512 CUDA needs one launch; more entries than that come out right, later.
 
-    Raises UserError when something does not fit or pointers do not ascend; on CUDA the host does not wait to learn of that, and entries
-    of no row are not written.
+    Raises UserError when something does not fit or pointers do not ascend; on CUDA the host does not wait to learn of that, and entries of
+    no row are not written.
     """
     if cpp_serves(scores, backend):
         try:

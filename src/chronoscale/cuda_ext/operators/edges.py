@@ -28,15 +28,15 @@ def aggregate_edges(
     backend: BackendName = None,
     ascending: bool = False,
 ) -> Tensor:
-    """Sum over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources), [rows, F].
+    """Sum over a list of edges by an edge-parallel kernel (FAST, section 5): out[v] = sum over edges e with target[e] = v of x[source[e]].
 
-    x float32 or float64 [*, F]; target int32 or int64 [E] and source, of the same dtype, in any order; contiguous, on one device; a row
-    without edges is zeros. Differentiable in x. `deterministic`: the same bits in every run, and on the CPU on any number of threads,
-    where it always is so; without it CUDA adds by atomics in the order of the moment, as the paper does. There targets are sorted
-    first, unless they are `ascending`, which is believed.
+    Returns [rows, F]; without sources x[e] is summed. x float32 or float64 [*, F]; target int32 or int64 [E] and source, of the same dtype,
+    in any order; contiguous, on one device; a row without edges is zeros. Differentiable in x. `deterministic`: the same bits in every run,
+    and on the CPU on any number of threads, where it always is so; without it CUDA adds by atomics in the order of the moment, as the paper
+    does. There targets are sorted first, unless they are `ascending`, which is believed.
 
-    Raises UserError when something does not fit, and for ids out of range. On CUDA the host does not wait to learn of those: an edge to
-    no row is left out, one from no row is NaN.
+    Raises UserError when something does not fit, and for ids out of range. On CUDA the host does not wait to learn of those: an edge to no
+    row is left out, one from no row is NaN.
     """
     if cpp_serves(x, backend):
         try:

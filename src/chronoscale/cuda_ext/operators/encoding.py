@@ -17,11 +17,11 @@ from chronoscale.errors import UserError
 
 
 def encode(elapsed: Tensor, frequency: Tensor, phase: Tensor, backend: BackendName = None) -> Tensor:
-    """Return cos(frequency * elapsed + phase), [n, C], of elapsed [n], frequency [C] and phase [C].
+    """Encode elapsed times by a kernel: cos(frequency * elapsed + phase), [n, C], of elapsed [n], frequency [C] and phase [C] (TGAT).
 
-    Angles are formed in float64: in float32 the cosine of a large one is noise. Tensors are float32 or float64 alike, contiguous, on
-    one device. Differentiable, once, in frequency and phase; gradients are summed in the tensors' own precision, on CUDA in float64.
-    Raises UserError when something does not fit.
+    Angles are formed in float64: in float32 the cosine of a large one is noise. Tensors are float32 or float64 alike, contiguous, on one
+    device. Differentiable, once, in frequency and phase; gradients are summed in the tensors' own precision, on CUDA in float64. Raises
+    UserError when something does not fit.
     """
     if cpp_serves(elapsed, backend):
         try:

@@ -17,7 +17,9 @@ from chronoscale.errors import UserError
 
 
 def gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor, backend: BackendName = None) -> Tensor:
-    """Return the new memory [U, H] of a GRU from products of its input and of its memory, [U, 3 H] each, for reset, update and candidate.
+    """Update node memory [U, H] by a GRU in one kernel, from products of its input and of its memory, [U, 3 H] each.
+
+    The 3 H are reset, update and candidate:
 
         r, z = sigmoid(from_input + from_memory)
         n = tanh(from_input_n + r * from_memory_n)
@@ -58,7 +60,7 @@ class _Gates(torch.autograd.Function):
 
 
 def forward_gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor, out: Tensor) -> None:
-    """Write the new memory into `out` [U, H] by a kernel; operands as in `gates`, and not checked."""
+    """Run the forward kernel of `gates`: write the new memory into `out` [U, H]; operands as there, and not checked."""
     _call("gates", from_input, from_memory, memory, mask, out)
 
 
@@ -72,7 +74,10 @@ def gradient_gates(
     to_hidden: Tensor,
     to_memory: Tensor | None,
 ) -> None:
-    """Write the gradients of from_input, from_memory and memory (None: not wanted) by a kernel, from that of the result (`grad_out`)."""
+    """Run the backward kernel of `gates`: write the gradients of from_input, from_memory and memory (None: not wanted).
+
+    grad_out [U, H]: gradient of the new memory; to_input, to_hidden [U, 3 H], to_memory [U, H]: where gradients are written.
+    """
     _call("gates_grad", from_input, from_memory, memory, mask, grad_out, to_input, to_hidden, to_memory)
 
 

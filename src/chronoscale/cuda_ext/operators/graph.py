@@ -138,11 +138,11 @@ class _Operand:
 
 @dataclass(frozen=True, eq=False)
 class CSR(_Operand):
-    """A sparse matrix [num_rows, num_cols] in compressed rows; row v holds the in-edges of node v.
+    """Sparse matrix [num_rows, num_cols] in compressed rows, as kernels take a snapshot; row v holds the in-edges of node v.
 
     indptr int64 [num_rows + 1] with indptr[0] == 0; indices int32 [nnz], column ids; values float32 [nnz], or None for all ones; all
-    contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that; `check` also unless indptr ascends
-    from 0 to nnz and every column id is in range.
+    contiguous and on one device. Raises UserError when shapes, dtypes or devices differ from that; `check` also unless indptr ascends from
+    0 to nnz and every column id is in range.
     """
 
     _ids = ("indptr", "indices")
@@ -159,12 +159,13 @@ class CSR(_Operand):
 
     @property
     def num_rows(self) -> int:
-        """Number of rows of the matrix."""
+        """Return the number of rows of the matrix."""
         return self.indptr.shape[0] - 1
 
     def transpose(self) -> CSR:
-        """Return the transpose [num_cols, num_rows], for backward passes; cached until torch writes into this matrix. Checks the matrix
-        first.
+        """Return the transpose [num_cols, num_rows], for a kernel's backward pass; checks the matrix first.
+
+        It is cached until torch writes into this matrix.
         """
         return self._transposed()[0]
 
@@ -172,15 +173,17 @@ class CSR(_Operand):
         self._measure(check_numbers("CSR", self.indptr, self.indices, self.num_cols))
 
     def order(self) -> Tensor:
-        """Return where each entry of `transpose()` lies in this matrix, int64 [nnz]. It is cached with the transpose unless that has
-        values.
+        """Return where each entry of `transpose()` lies in this matrix, int64 [nnz], for kernels' backward passes.
+
+        It is cached with the transpose unless that has values.
         """
         kept = self._transposed()[1]
         return torch.sort(self.indices, stable=True).indices if kept is None else kept
 
     def copy(self, shares: bool = True) -> CSR:
-        """Return the same matrix in tensors of its own; if it `shares`, one transpose is computed for all copies, at the first call of
-        `transpose`.
+        """Return the same matrix in tensors of its own.
+
+        shares: one transpose is computed for all copies, at the first call of `transpose`.
         """
         copy = self.to(self.device, non_blocking=True, copy=True)
         if shares:
@@ -213,12 +216,12 @@ class CSR(_Operand):
 
 @dataclass(frozen=True, eq=False)
 class Delta(_Operand):
-    """The changed edges of a snapshot (REAL, section 4.1, the difference map), as rows of a matrix [num_rows, num_cols].
+    """Changed edges between two snapshots with weights (REAL, section 4.1, the difference map), as kernels take them.
 
-    rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz] as in CSR, with one compact row
-    for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or None for all zeros: where
-    it is 1 the compact row holds the whole new row, and its sum starts from zero. Raises UserError as CSR does, `check` also unless
-    rows are distinct and fresh is 0 or 1.
+    Rows of a matrix [num_rows, num_cols]: rows int32 [R], distinct row ids; indptr int64 [R + 1], indices int32 [nnz], values float32 [nnz]
+    as in CSR, with one compact row for each of `rows`: a value is +w for an edge that appears and -w for one that goes. fresh uint8 [R], or
+    None for all zeros: where it is 1 the compact row holds the whole new row, and its sum starts from zero. Raises UserError as CSR does,
+    `check` also unless rows are distinct and fresh is 0 or 1.
     """
 
     _ids = ("rows", "indptr", "indices", "fresh")
@@ -240,11 +243,11 @@ class Delta(_Operand):
             check_column("Delta.fresh", self.fresh, torch.uint8, len(self.rows), "each of rows", self.device)
 
     def compact(self) -> CSR:
-        """Return a matrix [R, num_cols] of its touched rows only, which shares its tensors."""
+        """Return the touched rows only, as a matrix [R, num_cols] that shares the tensors."""
         return self._compact
 
     def transpose(self) -> CSR:
-        """Return the transpose [num_cols, R] of `compact()`, computed once and cached."""
+        """Return the transpose [num_cols, R] of `compact()`, for a kernel's backward pass; computed once and cached."""
         return self._compact.transpose()
 
     def _check_values(self) -> None:
@@ -264,7 +267,7 @@ class Delta(_Operand):
 
 @dataclass(frozen=True, eq=False)
 class EdgeMap(_Operand):
-    """Edges added and removed between two snapshots of num_nodes nodes (REAL, section 4.1: the difference map, its topology).
+    """Edges added and removed between two snapshots of num_nodes nodes, as kernels take them (REAL, section 4.1: the difference map).
 
     rows int32 [R], the distinct destinations of changed edges, ascending; indptr int64 [R + 1]; indices int32 [changed], the sources,
     ascending in a row; sign int8 [changed], +1 for an added edge and -1 for a removed one. net, the sum of the signs, is counted on a CPU;
@@ -288,11 +291,14 @@ class EdgeMap(_Operand):
             object.__setattr__(self, "net", int(self.sign.sum()))
 
     def growth(self) -> int:
-        """Return the number of added edges less that of removed ones; where no host knows it, the device is waited for."""
+        """Return by how many edges the next snapshot is larger: added ones less removed ones.
+
+        Where no host knows it, the device is waited for.
+        """
         return int(self.sign.sum()) if self.net is None else self.net
 
     def compact(self) -> CSR:
-        """Return a matrix [R, num_nodes] of its touched rows only, which shares its tensors."""
+        """Return the touched rows only, as a matrix [R, num_nodes] that shares the tensors."""
         return self._compact
 
     @cached_property
@@ -303,7 +309,10 @@ class EdgeMap(_Operand):
 
     @staticmethod
     def nbytes_of(rows: int, edges: int) -> int:
-        """Return `nbytes` from counts: distinct destinations of changed edges, changed edges."""
+        """Return how many bytes the tensors of such a change have, from counts alone.
+
+        rows: distinct destinations of changed edges. edges: changed edges.
+        """
         return 4 * rows + 8 * (rows + 1) + 5 * edges
 
     def _check_values(self) -> None:
@@ -319,7 +328,7 @@ class EdgeMap(_Operand):
 
 
 class AttentionEntries(NamedTuple):
-    """The entries that a graph attention head scores: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
+    """Entries of a sparse matrix that the attention kernels score: score(e) = leaky_relu(left[indices[e]] + right[row], slope)."""
 
     matrix: CSR  # [R, num_cols]; its values are not read
     rows: Tensor | None  # int32 [R], the row of `right` for each of the matrix's; None: its own

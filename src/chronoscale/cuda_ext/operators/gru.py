@@ -15,14 +15,16 @@ from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 
 
 def gru(x: Tensor, h: Tensor | None, weights: CellWeights, backend: BackendName = None) -> Tensor:
-    """Return the new state [R, H] from inputs x [R, D] and the state h [R, H]; None: zeros.
+    """Run one step of a GRU cell on many rows by the CPU kernels: return the new state [R, H] from inputs x [R, D] and the state h [R, H].
+
+    h None: zeros.
 
         r, z = sigmoid(x + h)
         n = tanh(x_n + r * h_n)
         h' = n + z * (h - n)
 
-    Here x and h stand for their products with the weights of each gate r, z, n, biases included. All are float32 or float64 alike, on
-    one device. Differentiable, once, in everything. Raises UserError when something does not fit.
+    Here x and h stand for their products with the weights of each gate r, z, n, biases included. All are float32 or float64 alike, on one
+    device; on others than a CPU torch's operator runs. Differentiable, once, in everything. Raises UserError when something does not fit.
     """
     check_cell("gru", x, weights, 3, h=h)
     if select_kernels_without_cuda("a GRU", x.device, backend) is aggregation_reference:

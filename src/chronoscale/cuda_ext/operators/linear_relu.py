@@ -15,10 +15,10 @@ from chronoscale.errors import UserError
 
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None, backend: BackendName = None) -> Tensor:
-    """Return max(0, x @ weight.T + bias), [R, H], of x [R, D], weight [H, D] and bias [H]; all float32 or float64 alike, on one device.
+    """Run a linear layer and its ReLU by the CPU kernels: max(0, x @ weight.T + bias), [R, H], of x [R, D], weight [H, D] and bias [H].
 
-    Differentiable, once. NaN stays NaN. On other devices than a CPU torch's operators run. Raises UserError when something does not
-    fit.
+    All float32 or float64 alike, on one device. Differentiable, once. NaN stays NaN. On other devices than a CPU torch's operators run.
+    Raises UserError when something does not fit.
     """
     _check(x, weight, bias)
     if select_kernels_without_cuda("a linear layer", x.device, backend) is aggregation_reference:

@@ -14,13 +14,15 @@ from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 
 
 def lstm(x: Tensor, state: tuple[Tensor, Tensor] | None, weights: CellWeights, backend: BackendName = None) -> tuple[Tensor, Tensor]:
-    """Return the new (h, c), [R, H] each, from inputs x [R, D] and the state (h, c); None: zeros.
+    """Run one step of an LSTM cell on many rows by the CPU kernels: return the new (h, c), [R, H] each, from inputs x [R, D] and (h, c).
+
+    state None: zeros.
 
         c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
         h' = sigmoid(o) * tanh(c')
 
-    Gates i, f, g and o are sums of products of x and of h with their weights, and biases. All are float32 or float64 alike, on one
-    device. Differentiable, once, in everything. Raises UserError when something does not fit.
+    Gates i, f, g and o are sums of products of x and of h with their weights, and biases. All are float32 or float64 alike, on one device;
+    on others than a CPU torch's operator runs. Differentiable, once, in everything. Raises UserError when something does not fit.
     """
     h, c = state or (None, None)
     check_cell("lstm", x, weights, 4, h=h, c=c)

@@ -10,11 +10,12 @@ from chronoscale.errors import UserError
 
 
 def shrink(graph: CSR, rows: int, halo: int, nnz: int) -> CSR:
-    """Return the first `rows` rows of a matrix [N, N + H] of own and remote nodes, with the entries of columns that stay.
+    """Cut a sparse matrix for kernels to its first `rows` nodes, on its device (FlareDTDG, section 3.3).
 
-    These are its first `rows` columns and the first `halo` behind the N: the result is [rows, rows + halo], entries in the order that
-    they had. nnz: how many entries are left, which the host has to know, so that it need not wait for a GPU; with another number the
-    result is some of them. It counts as checked. Raises UserError for more rows, columns or entries than there are.
+    So a snapshot loses the chunks that a window no longer keeps. The matrix is [N, N + H], of own and remote nodes; its first `rows`
+    columns and the first `halo` behind the N stay: the result is [rows, rows + halo], entries in the order that they had. nnz: how many
+    entries are left, which the host has to know, so that it need not wait for a GPU; with another number the result is some of them. It
+    counts as checked. Raises UserError for more rows, columns or entries than there are.
     """
     own_nodes, width = graph.num_rows, graph.check().num_cols
     if not (0 <= rows <= own_nodes <= width and 0 <= halo <= width - own_nodes and 0 <= nnz <= graph.nnz):

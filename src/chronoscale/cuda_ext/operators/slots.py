@@ -44,20 +44,19 @@ DIMENSIONS = {  # of each argument, by their names
 def attend(
     query: Tensor, source: Tensor, slots: Slots, encoding: Encoding | None = None, keep: Tensor | None = None, backend: BackendName = None
 ) -> Tensor:
-    """Attend to slots: sum over k of a_k x_k, [T, h, X], with a = softmax of query . x_k over the filled slots; zeros where none is
-    filled.
+    """Attend from targets to their K sampled neighbour slots by one kernel (TGAT, section 3.2); zeros where no slot is filled.
 
-    x_k = [source[slot_k], edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and
-    elapsed is not read. The angle is formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9
-    would be noise.
+    Returns sums over k of a_k x_k, [T, h, X] for h heads, with a = softmax of query . x_k over the filled slots and x_k = [source[slot_k],
+    edge_k, cos(frequency * elapsed_k + phase)], of X = D + De + C numbers; without an encoding C is 0 and elapsed is not read. The angle is
+    formed in float64, where the product is exact: in float32 the cosine of an elapsed time of 1e9 would be noise.
 
-    query [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which multiplies
-    a (dropout); all contiguous (query may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable, once, in
-    query, source, edge, frequency and phase, with the same bits on any number of threads. What empty slots hold is not read.
+    query [T, h, X] and source [S, D] are float32 or float64 alike, as are elapsed, edge, encoding and keep [T, h, K], which multiplies a
+    (dropout); all contiguous (query may be [h, T, X] in memory, as its sums are then) and on one device. Differentiable, once, in query,
+    source, edge, frequency and phase, with the same bits on any number of threads. What empty slots hold is not read.
 
-    Without the native library torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError when
-    something does not fit or a filled slot lies outside [0, S), MachineError when memory runs out. On CUDA the host does not wait to
-    learn of such slots: their targets' sums and gradients are NaN (the reference's operators assert there).
+    Without the native library torch's operators run (`reference`), and a ChronoscaleWarning says so once. Raises UserError when something
+    does not fit or a filled slot lies outside [0, S), MachineError when memory runs out. On CUDA the host does not wait to learn of such
+    slots: their targets' sums and gradients are NaN (the reference's operators assert there).
     """
     slot, mask, elapsed, edge = slots
     if encoding is None:

@@ -14,25 +14,25 @@ PIECE = 512  # entries, of which CUDA's kernels give a block one piece (csrc/cud
 
 
 def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return indptr, indices and values of the transpose of a CSR matrix, by a stable (counting) sort of its columns."""
+    """Return indptr, indices and values of a CSR matrix's transpose, by a stable sort of its columns, for kernels' backward passes."""
     return reorder(torch.sort(indices, stable=True).indices, indptr, indices, values, num_cols)
 
 
 def reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return indptr, indices and values of the transpose, whose entries lie in `order` in the matrix."""
+    """Return indptr, indices and values of a CSR matrix's transpose, whose entries lie in `order` (int64 [nnz]) in the matrix."""
     pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(column_counts(indices, num_cols), 0, out=pointer[1:])
     return pointer, row_ids(indptr, len(indices)).to(torch.int32)[order], None if values is None else values[order]
 
 
 def column_counts(indices: Tensor, num_cols: int) -> Tensor:
-    """Return how often each column id occurs, int32 [num_cols]. Unlike torch.bincount it does not wait for a device."""
+    """Return how often each column id of a sparse matrix occurs, int32 [num_cols]. Unlike torch.bincount it does not wait for a device."""
     ones = torch.ones(1, dtype=torch.int32, device=indices.device).expand(len(indices))
     return torch.zeros(num_cols, dtype=torch.int32, device=indices.device).index_add_(0, indices, ones)
 
 
 def row_ids(indptr: Tensor, nnz: int) -> Tensor:
-    """Return the row of each stored entry, int64 [nnz]."""
+    """Return the row of each stored entry of a CSR matrix, int64 [nnz]."""
     return torch.repeat_interleave(torch.arange(len(indptr) - 1, device=indptr.device), indptr.diff(), output_size=nnz)
 
 
@@ -45,18 +45,21 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def describe(tensor: Tensor) -> str:
-    """Return dtype, shape and device in words, for an error."""
+    """Return dtype, shape and device of a kernel's operand in words, for an error."""
     return f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}{'' if is_plain(tensor) else ', not contiguous (call .contiguous())'}"
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
-    """Return the range of memory [begin, end) of a contiguous tensor."""
+    """Return the addresses [begin, end) of a contiguous tensor's memory, to find kernels' operands that overlap."""
     begin = tensor.data_ptr()
     return begin, begin + tensor.nbytes
 
 
 def require_apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -> None:
-    """Raise UserError when memory that a kernel writes is also memory that it reads (given by begin and end)."""
+    """Raise UserError when memory that a kernel writes is also memory that it reads.
+
+    name: of the written tensor, for the message. read: addresses (begin, end) of each tensor that is read.
+    """
     first, last = extent(written)
     for begin, end in read:
         if begin < last and first < end and max(begin, first) < min(end, last):
@@ -64,26 +67,32 @@ def require_apart(name: str, written: Tensor, read: Iterable[tuple[int, int]]) -
 
 
 def check_vector(name: str, tensor: Tensor, dtype: torch.dtype, device: torch.device) -> None:
-    """Raise UserError unless the tensor is a contiguous vector of that dtype on that device."""
+    """Raise UserError unless a kernel's operand is a contiguous vector of that dtype on that device. name: of it, for the message."""
     if tensor.dtype != dtype or tensor.dim() != 1 or not is_plain(tensor) or tensor.device != device:
         raise UserError(f"{name} is {describe(tensor)}; expected a contiguous {dtype} vector on {device}")
 
 
 def check_size(name: str, size: int) -> None:
-    """Raise UserError unless the size is in [0, 2^31)."""
+    """Raise UserError unless a size of a kernel's operand is in [0, 2^31). name: of it, for the message."""
     if not 0 <= index(size) < 2**31:
         raise UserError(f"{name} is {size}; expected a size below 2^31: ids are int32")
 
 
 def check_column(name: str, tensor: Tensor, dtype: torch.dtype, count: int, of: str, device: torch.device) -> None:
-    """Raise UserError unless the tensor is a contiguous vector of that dtype, device and length; `of` says in words of what."""
+    """Raise UserError unless a kernel's operand is a contiguous vector of that dtype, device and length.
+
+    name: of the operand; of: words for what it has one entry for, such as 'each of rows'; both for the message.
+    """
     check_vector(name, tensor, dtype, device)
     if len(tensor) != count:
         raise UserError(f"{name} has {len(tensor)} entries, expected {count} (one for {of})")
 
 
 def check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> None:
-    """Raise UserError unless dtypes, shapes and devices are those of a CSR matrix; numbers are not read."""
+    """Raise UserError unless dtypes, shapes and devices are those of a CSR matrix for kernels; numbers are not read.
+
+    name: of the matrix, for the message.
+    """
     check_vector(f"{name}.indptr", indptr, torch.int64, indptr.device)
     check_vector(f"{name}.indices", indices, torch.int32, indptr.device)
     if len(indptr) == 0:
@@ -97,7 +106,10 @@ def check_csr(name: str, indptr: Tensor, indices: Tensor, values: Tensor | None,
 
 
 def list_pieces(indptr: Tensor, lengths: Tensor) -> Tensor:
-    """List the rows of PIECE entries or more with each piece of PIECE entries that they lie in: int32 [n, 2]."""
+    """List long rows (PIECE entries or more), for kernels that cut them, with each piece of PIECE entries that they lie in: int32 [n, 2].
+
+    lengths: entries of each row.
+    """
     rows = (lengths >= PIECE).nonzero()[:, 0]
     first = indptr[rows] // PIECE
     count = (indptr[rows + 1] - 1) // PIECE - first + 1
@@ -106,7 +118,10 @@ def list_pieces(indptr: Tensor, lengths: Tensor) -> Tensor:
 
 
 def check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> Tensor:
-    """Raise UserError unless indptr ascends from 0 and column ids are in range; return the rows' lengths."""
+    """Raise UserError unless a CSR matrix for kernels has ascending indptr and column ids in range; return the rows' lengths.
+
+    name: of the matrix, for the message.
+    """
     lengths = indptr.diff()
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((lengths < 0).any()):
         raise UserError(f"{name}.indptr must ascend from 0 to {len(indices)}, the number of indices")
@@ -115,6 +130,6 @@ def check_numbers(name: str, indptr: Tensor, indices: Tensor, num_cols: int) -> 
 
 
 def check_ids(name: str, ids: Tensor, below: int) -> None:
-    """Raise UserError unless all ids are in [0, below)."""
+    """Raise UserError unless all ids of a kernel's operand are in [0, below). name: of it, for the message."""
     if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < below):
         raise UserError(f"{name} must lie in [0, {below})")

@@ -16,11 +16,11 @@ from chronoscale.errors import UserError
 
 
 def gather_rows(cached: Tensor, sent: Tensor, index: Tensor, backend: BackendName = None) -> Tensor:
-    """Gather rows of two tables by one index: out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C], [n, D].
+    """Gather rows of two feature tables (cached ones, and those just copied) by one index, in one kernel: [n, D].
 
-    cached [C, D] and sent [S, D] float32 or float64 alike, either may have no rows; index int32 or int64 [n]; contiguous, on one
-    device. Differentiable in both tables, with the same bits in every run. Raises UserError when something does not fit, and for ids
-    out of range, whose rows on CUDA are NaN instead.
+    out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C]. cached [C, D] and sent [S, D] float32 or float64 alike, either
+    may have no rows; index int32 or int64 [n]; contiguous, on one device. Differentiable in both tables, with the same bits in every run.
+    Raises UserError when something does not fit, and for ids out of range, whose rows on CUDA are NaN instead.
     """
     if cpp_serves(cached, backend):
         try:

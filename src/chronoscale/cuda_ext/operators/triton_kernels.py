@@ -14,7 +14,10 @@ EDGES, ITEMS, COLUMNS = 32, 128, 128  # of a program: edges, or rows of a table;
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """Sum over edges into out [rows, F]: a program a row after a sort (deterministic), else by atomics."""
+    """Sum over edges into out [rows, F] by a Triton kernel: a program a row after a sort (deterministic), else by atomics.
+
+    out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources). ascending: targets are sorted already.
+    """
     edges, width = len(target), x.shape[1]
     out = x.new_zeros(rows, width)
     if not (rows and edges and width):
@@ -35,9 +38,10 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the softmax of scores [E, H] over each row's entries, for each head.
+    """Return the softmax of scores [E, H] over each row's entries, for each head, by a Triton kernel.
 
-    A program goes through the entries of many rows at once, as many times as the longest row has entries.
+    Row v's entries are indptr[v] to indptr[v + 1] - 1. A program goes through the entries of many rows at once, as many times as the
+    longest row has entries.
     """
     shares, items = torch.empty_like(scores), (len(indptr) - 1) * scores.shape[1]
     if items and len(scores):
@@ -46,7 +50,10 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 
 
 def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
+    """Return the gradient of an edge softmax's scores [E, H] by a Triton kernel.
+
+    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself.
+    """
     gradient, items = torch.empty_like(shares), (len(indptr) - 1) * shares.shape[1]
     if items and len(shares):
         _softmax_grad()[(triton.cdiv(items, ITEMS),)](indptr, shares, grad_out, gradient, len(shares), shares.shape[1], items, each=ITEMS)
@@ -54,7 +61,10 @@ def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int 
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C]."""
+    """Gather rows of two tables by one index in a Triton kernel: out [n, D].
+
+    out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C].
+    """
     width = cached.shape[1]
     out = cached.new_empty(len(index), width)
     if len(index) and width:

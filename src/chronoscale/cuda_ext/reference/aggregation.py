@@ -15,23 +15,24 @@ MISMATCH = "rebuild: the change does not belong to this adjacency, or a row of i
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which x of `dtype` is multiplied and summed: bfloat16 is only a format to store."""
+    """Return the dtype in which kernels multiply and sum x of `dtype`: float32 for bfloat16, which is only a format to store."""
     return torch.float32 if dtype == torch.bfloat16 else dtype
 
 
 def aggregate(matrix: CSR, values: Tensor | None, x: Tensor) -> Tensor:
-    """Sum the neighbours of each row: out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]] (REAL, eq. 1).
+    """Sum the neighbours of each row in plain torch, the reference of the kernels (REAL, eq. 1).
 
-    values float32 or float64 [nnz], in place of the matrix's own; None for ones. Returns [N, F] in sum_dtype(x.dtype).
+    out[v] = sum over e in [indptr[v], indptr[v+1]) of values[e] * x[indices[e]]. values float32 or float64 [nnz], in place of the matrix's
+    own; None for ones. x [num_cols, F]; returns [N, F] in sum_dtype(x.dtype).
     """
     out = x.new_zeros(matrix.num_rows, x.shape[1], dtype=sum_dtype(x.dtype))
     return out.index_add_(0, row_ids(matrix.indptr, matrix.nnz), _messages(matrix.indices, values, x))
 
 
 def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
-    """Add a change to neighbour sums in place and return a copy of the touched rows, [R, F] (REAL, eq. 3 on the unnormalised sum).
+    """Add a change to neighbour sums in place, in plain torch, the reference of the kernels (REAL, eq. 3 on the unnormalised sum).
 
-    Fresh rows of the change start from zero.
+    Returns a copy of the touched rows, [R, F]. Fresh rows of the change start from zero.
     """
     rows = delta.rows.long()
     before = sums[rows]
@@ -45,11 +46,11 @@ def increment_(sums: Tensor, delta: Delta, x: Tensor) -> Tensor:
 def rebuild(
     before: CSR, change: EdgeMap, steps: Tensor, factors: Factors | None, indptr: Tensor, unfit: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the indices and values of the adjacency that follows `before` by `change` (REAL, section 4.3).
+    """Return indices and values of the next snapshot's adjacency in plain torch, the reference of the kernels (REAL, section 4.3).
 
-    steps int64 [changed + 1]: sums of the signs before each entry of the change. factors: float64 factors of columns and rows; None: no
-    values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where the change does not belong to the adjacency; None: then
-    UserError is raised.
+    before: the adjacency so far; change: the edges that change. steps int64 [changed + 1]: sums of the signs before each entry of the
+    change. factors: float64 factors of columns and rows; None: no values. indptr: of the new adjacency. unfit int32 [1]: becomes 1 where
+    the change does not belong to the adjacency; None: then UserError is raised.
     """
     try:
         return _rebuilt(before, change, factors, indptr)
@@ -90,13 +91,13 @@ def _rebuilt(before: CSR, change: EdgeMap, factors: Factors | None, indptr: Tens
 def softmax(
     entries: AttentionEntries, ends: Ends, sign: Tensor | None, base: Tensor | None, running: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute the unnormalised softmax weights of a graph attention head: sign * exp(score - the row's maximum) for each entry.
+    """Compute a graph attention head's unnormalised softmax weights in plain torch, the reference of the kernels.
 
-    ends: left [num_cols] and right. A row's maximum is the largest of base [R] (None: -inf) and, if `running`, the scores of its
-    entries of sign +1 (None: all), or 0 where that is -inf.
+    A weight is sign * exp(score - the row's maximum), for each entry. ends: left [num_cols] and right. A row's maximum is the largest of
+    base [R] (None: -inf) and, if `running`, the scores of its entries of sign +1 (None: all), or 0 where that is -inf.
 
-    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the
-    score `base` (uint8).
+    Returns weights [nnz] and, for each row, the maximum, the denominator (sum of its weights), and whether a removed entry had the score
+    `base` (uint8).
     """
     row = row_ids(entries.matrix.indptr, entries.matrix.nnz)
     scores = torch.nn.functional.leaky_relu(_raw(entries, row, ends), entries.slope)
@@ -118,9 +119,10 @@ def softmax(
 def softmax_grad(
     entries: AttentionEntries, ends: Ends, weights: Tensor, z: Tensor, grad_out: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of left + right for each entry [nnz], and their sums for each row [R].
+    """Return the gradients of an attention head's scores before leaky_relu, in plain torch, the reference of the kernels.
 
-    `grad_out`: the gradients of the rows' sums [R, F] and of their denominators [R].
+    Of left + right for each entry [nnz], and their sums for each row [R]. z: features [num_cols, F]. `grad_out`: the gradients of the rows'
+    sums [R, F] and of their denominators [R].
     """
     row = row_ids(entries.matrix.indptr, entries.matrix.nnz)
     dot = (grad_out[0][row] * z[entries.matrix.indices.long()]).sum(1) + grad_out[1][row]
@@ -129,7 +131,7 @@ def softmax_grad(
 
 
 def column_sums(matrix: CSR, entries: Tensor) -> Tensor:
-    """Return the sums [num_cols] of a matrix's entries [nnz]."""
+    """Sum a matrix's entries [nnz] by column in plain torch, the reference of the kernels: [num_cols]."""
     return entries.new_zeros(matrix.num_cols).index_add_(0, matrix.indices, entries)
 
 

@@ -34,10 +34,10 @@ def sample(
     out_weight: NDArray[np.float32],
     out_count: NDArray[np.int32],
 ) -> None:
-    """Sample neighbours with weights, by the same coins as the native kernel, into the arrays of a WeightedNeighbors.
+    """Sample neighbours with weights by MemShare's boundary decay in Python, the reference of the native kernel, by the same coins.
 
-    Of the latest events of each root all local ones are sampled, and remote ones with the probabilities of eq. 17; `complete` fills free
-    slots with older local ones. Raises UserError for ids and rows out of range.
+    Writes into the arrays of a WeightedNeighbors. Of the latest events of each root all local ones are sampled, and remote ones with the
+    probabilities of eq. 17; `complete` fills free slots with older local ones. Raises UserError for ids and rows out of range.
     """
     indptr, neighbor, event = arrays
     nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]

@@ -10,9 +10,9 @@ from chronoscale.errors import UserError
 
 
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
-    """Sum over edges: out[v] = sum over edges e with target[e] = v of x[source[e]] (x[e] without sources), [rows, F].
+    """Sum over edges in plain torch, the reference of the kernels: out[v] = sum over edges e with target[e] = v of x[source[e]], [rows, F].
 
-    Raises UserError for ids out of range; on CUDA torch itself asserts them.
+    Without sources x[e] is summed. Raises UserError for ids out of range; on CUDA torch itself asserts them.
     """
     _inside("aggregate_edges: target", target, rows)
     if source is not None:
@@ -25,7 +25,10 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 
 
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the softmax of scores [E, H] over each row's entries, for each head; entries of row v are indptr[v] to indptr[v + 1] - 1."""
+    """Return the softmax of scores [E, H] over each row's entries, for each head, in plain torch, the reference of the kernels.
+
+    Entries of row v are indptr[v] to indptr[v + 1] - 1.
+    """
     row = _rows(indptr, len(scores))
     if not scores.numel():
         return torch.empty_like(scores)
@@ -36,7 +39,10 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 
 
 def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
-    """Return the gradient of the scores [E, H] from that of their softmax (`grad_out`) and the softmax itself (`shares`)."""
+    """Return the gradient of an edge softmax's scores [E, H] in plain torch, the reference of the kernels.
+
+    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself.
+    """
     row = _rows(indptr, len(shares))
     if not shares.numel():
         return torch.empty_like(shares)
@@ -45,9 +51,10 @@ def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int 
 
 
 def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
-    """Return out [n, D]: cached[index[i]] where index[i] < C, else sent[index[i] - C], of tables [C, D] and [S, D].
+    """Gather rows of two tables, [C, D] and [S, D], by one index in plain torch, the reference of the kernels: out [n, D].
 
-    Raises UserError for ids out of range; on CUDA torch itself asserts them.
+    out[i] = cached[index[i]] where index[i] < C, else sent[index[i] - C]. Raises UserError for ids out of range; on CUDA torch itself
+    asserts them.
     """
     _inside("gather_rows: index", index, len(cached) + len(sent))
     is_cached = index < len(cached)
@@ -59,14 +66,14 @@ def gather(cached: Tensor, sent: Tensor, index: Tensor) -> Tensor:
 
 
 def out_of_range_error(name: str, ids: Tensor, below: int) -> UserError | None:
-    """Return the error of ids that are not all in [0, below), or None where they are."""
+    """Return the error of a kernel's ids that are not all in [0, below), or None where they are. name: of the operand, for the message."""
     if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < below):
         return None
     return UserError(f"{name} has ids from {int(ids.min())} to {int(ids.max())}; expected ids in [0, {below})")
 
 
 def unordered_error(indptr: Tensor, entries: int) -> UserError | None:
-    """Return the error of pointers that do not ascend from 0 to the number of entries, or None where they do."""
+    """Return the error of a kernel's row pointers that do not ascend from 0 to the number of entries, or None where they do."""
     if int(indptr[0]) == 0 and int(indptr[-1]) == entries and not bool((indptr[1:] < indptr[:-1]).any()):
         return None
     return UserError(f"edge_softmax: indptr must ascend from 0 to {entries}, the number of scores")

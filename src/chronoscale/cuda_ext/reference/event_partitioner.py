@@ -14,7 +14,7 @@ _SPARE = 1.5
 
 
 class Carried(Protocol):
-    """The state that `assign` reads and writes: the fields of an EventPartitioner, which explains them."""
+    """Interface of the state that a one-pass partitioner reads and writes: the fields of `EventPartitioner`, which explains them."""
 
     @property
     def rule(self) -> str: ...
@@ -35,9 +35,10 @@ class Carried(Protocol):
 
 
 def assign(state: Carried, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64], out: NDArray[np.int32]) -> None:
-    """Write the parts of the next events into `out` [M] and update the state.
+    """Write the parts of the next events into `out` [M] and update the state, in Python, the reference of the native partitioner.
 
-    Operations and their order are those of the native pass, so that results are the same to the last bit.
+    src, dst int32 [M], time float64 [M]: the events. Operations and their order are those of the native pass, so that results are the same
+    to the last bit.
     """
     for i, (u, v, t) in enumerate(zip(src.tolist(), dst.tolist(), time.tolist(), strict=True)):
         part = _chosen(state, u, v, t)

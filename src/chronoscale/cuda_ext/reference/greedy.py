@@ -19,9 +19,10 @@ def schedule(
     gpu: NDArray[np.int32],
     slot: NDArray[np.int32],
 ) -> None:
-    """Fill iteration, gpu and slot [n] of each snapshot group, in time O(n^3), as published.
+    """Run Algorithm 1 of REAL in Python, the reference of the native scheduler: fill iteration, gpu and slot [n] of each snapshot group.
 
-    times [n]; reuse [n][width], what is saved when groups i and i + k + 1 share a GPU; max_targets: how many targets are tried, 0: all.
+    In time O(n^3), as published. times [n]; reuse [n][width], what is saved when groups i and i + k + 1 share a GPU; max_targets: how many
+    targets are tried, 0: all.
     """
 
     width = len(reuse[0]) if reuse else 0

@@ -16,8 +16,10 @@ Seat = tuple[float, int, int]  # minus the load, first group, second (-1: alone)
 
 
 def band(weight: NDArray[np.float64], mate: NDArray[np.int32]) -> float:
-    """Fill `mate` [n] with the matching of largest total weight of pairs at most `width` apart, by dynamic programming;
-    return the total.
+    """Find the matching of snapshot groups that saves most in Python, the reference of the native search; return its total weight.
+
+    weight [n, width]: weight[i, k] for the pair of i and i + k + 1. Fills `mate` [n], the partner of each group, -1 for none. By dynamic
+    programming.
     """
     n, width = weight.shape
     masks = np.arange(1 << width)
@@ -61,7 +63,11 @@ class _Random:
 def exchange(
     times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, alpha: float, search: ThresholdSearch, mate: NDArray[np.int32]
 ) -> float:
-    """Improve the matching `mate` in place by threshold accepting, and return its makespan (REAL, eq. 10)."""
+    """Improve a matching of snapshot groups in place in Python, the reference of the native search; return its makespan (REAL, eq. 10).
+
+    By threshold accepting. times [n]; reuse [n, width], what is saved when groups i and i + k + 1 share a GPU; alpha: of eq. 10, added to
+    each iteration; mate [n]: the partner of each group, -1 for none.
+    """
     n, width, share = len(times), reuse.shape[1], search.pull / gpus
     time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()
     random = _Random(search.seed)

@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 
 def hits(line: NDArray[np.int64], cache: NDArray[np.int32], sets: int, ways: int, out: NDArray[np.uint8]) -> None:
-    """Write into `out` [n] whether each access (cache line, cache) hits, with the least recently used line of a set evicted."""
+    """Simulate processor caches in Python, the reference of the native model: write into `out` [n] whether each access hits.
+
+    line, cache: which cache line each access reads, by which cache. sets, ways: of a cache; the least recently used line of a set is
+    evicted.
+    """
     contents: defaultdict[tuple[int, int], OrderedDict[int, None]] = defaultdict(OrderedDict)
     for i, (accessed, number) in enumerate(zip(line.tolist(), cache.tolist(), strict=True)):
         lines = contents[number, accessed % sets]

@@ -11,10 +11,10 @@ from chronoscale.errors import UserError
 
 
 class Slots(NamedTuple):
-    """The sampled slots of T targets, K each.
+    """Sampled neighbour slots of T targets, K each, as the attention kernels take them.
 
-    slot int64 [T, K]: row of the source; mask bool [T, K]: whether the slot is filled; elapsed [T, K]: time since the slot's event;
-    edge [T, K, De]: features of the event.
+    slot int64 [T, K]: row of the source; mask bool [T, K]: whether the slot is filled; elapsed [T, K]: time since the slot's event; edge
+    [T, K, De]: features of the event.
     """
 
     slot: Tensor
@@ -24,7 +24,7 @@ class Slots(NamedTuple):
 
 
 class SlotOperands(NamedTuple):
-    """The operands of attention to slots, checked; also used for which of them need a gradient, and for their gradients."""
+    """Operands of the kernels of attention to sampled slots, checked; also which of them need a gradient, and their gradients."""
 
     query: Tensor
     source: Tensor
@@ -38,8 +38,9 @@ class SlotOperands(NamedTuple):
 
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Return the sums [T, h, X], the weights [T, h, K], and what `attend_grad` needs besides: the parts of slots, and sines of their
-    angles.
+    """Attend to sampled slots in plain torch, the reference of the kernels: sums [T, h, X], weights [T, h, K], and more for `attend_grad`.
+
+    That is the parts of slots, and sines of their angles.
     """
     query, source, empty = operands.query, operands.source, ~operands.mask
     slot = operands.slot.masked_fill(empty, 0)
@@ -63,7 +64,10 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 def attend_grad(
     operands: SlotOperands, weights: Tensor, parts_and_sine: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands
 ) -> SlotOperands:
-    """Return the gradients of the operands that need one, from that of the sums (`grad_out`)."""
+    """Return the gradients of attention to sampled slots in plain torch, the reference of the kernels, of the operands that need one.
+
+    weights, parts_and_sine: as `attend` returned them. grad_out [T, h, X]: gradient of the sums. needs: which operands need one.
+    """
     empty, query = ~operands.mask, operands.query
     parts, sine = (parts_and_sine, None) if operands.frequency is None else (parts_and_sine[:-1], parts_and_sine[-1])
     dropped_weights = _kept(weights, operands)
@@ -93,7 +97,7 @@ def attend_grad(
 
 
 def check_rows(operands: SlotOperands, slot: Tensor) -> None:
-    """Check that attention's neighbour slots name rows of `operands.source`.
+    """Check that slots of the attention reference name rows of `operands.source`.
 
     slot: row numbers [T, K], 0 where a slot is empty. Raises UserError for one out of range; on a CPU alone, for a GPU's host would have to
     wait.
@@ -105,7 +109,7 @@ def check_rows(operands: SlotOperands, slot: Tensor) -> None:
 
 
 def out_of_range_error(operands: SlotOperands) -> UserError:
-    """Return the error of a filled slot that is no row of the source."""
+    """Return the error of attention to sampled slots where a filled slot is no row of the source."""
     return UserError(f"attend: slots that are mask must lie in [0, {len(operands.source)}), the rows of source")
 
 

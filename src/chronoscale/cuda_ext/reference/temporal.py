@@ -12,7 +12,10 @@ from chronoscale.errors import UserError
 
 
 def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
-    """Add to degree [N] the entries that these events have in each row of a T-CSR."""
+    """Add to degree [N] how many entries these events have in each row of a T-CSR, in Python, the reference of the native kernel.
+
+    A T-CSR holds each node's events in order of time. both: rows hold events that a node receives, too.
+    """
     for v in _ends(src, dst, len(degree), both):
         degree[v[0]] += 1
 
@@ -26,7 +29,10 @@ def fill(
     neighbor: NDArray[np.int32],
     event: NDArray[np.int32],
 ) -> None:
-    """Write the entries of these events into a T-CSR, at cursor [N], and move it on. Raises UserError where an entry has no room."""
+    """Write the entries of these events into a T-CSR, at cursor [N], and move it on, in Python, the reference of the native kernel.
+
+    A T-CSR holds each node's events in order of time. first: number of the first event. Raises UserError where an entry has no room.
+    """
     for v, other, e in _ends(src, dst, len(cursor), both):
         place = int(cursor[v])
         if not 0 <= place < len(neighbor):
@@ -45,9 +51,9 @@ def sample(
     out_event: NDArray[np.int32],
     out_count: NDArray[np.int32],
 ) -> None:
-    """Sample neighbours, by the same random numbers as the native kernel, into the arrays of a SampledNeighbors.
+    """Sample temporal neighbours in Python, the reference of the native kernel, by the same random numbers.
 
-    Raises UserError for ids and rows out of range.
+    Writes into the arrays of a SampledNeighbors. Raises UserError for ids and rows out of range.
     """
     indptr, neighbor, event = arrays
     if len(node) and not (node.min() >= -1 and node.max() < len(indptr) - 1):

@@ -9,7 +9,7 @@ SPARSE = 8  # ids below so many times their number are looked up in a table, oth
 
 
 def unique_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the unique ids, ascending, int32 [U], and the place of each of ids [n] among them, int64 [n].
+    """Return the unique ids, ascending, int32 [U], and the place of each of ids [n] among them, int64 [n]; the native kernel's reference.
 
     It takes time O(n) where ids are small, else one sort without indirection.
     """
@@ -31,7 +31,8 @@ def unique_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.in
 
 
 def filled_slots(ids: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the first counts[i] ids of each row of ids [R, K], one row after another, int32 [n], and where each row's begin, int64 [R +
-    1].
+    """Return the first counts[i] ids of each row of ids [R, K], one row after another, int32 [n], for the native kernel's reference.
+
+    And where each row's begin, int64 [R + 1].
     """
     return ids[np.arange(ids.shape[1]) < counts[:, None]], np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

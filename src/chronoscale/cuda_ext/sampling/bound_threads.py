@@ -17,13 +17,13 @@ _UNAVAILABLE = 3
 
 
 def bind(cpus: Sequence[int]) -> None:
-    """Start a sampling thread on each of these processors (numbers of the system's logical CPUs), in place of those bound before.
+    """Start a thread of the native sampler on each of these processors (logical CPUs of the system), in place of those bound before.
 
-    From then on `temporal.sample` with threads=0 gives thread i of T the i-th of T parts of the roots, rounded up, one after another,
-    and waits; results are the same. A forked child is not bound.
+    From then on `temporal.sample` with threads=0 gives thread i of T the i-th of T parts of the roots, rounded up, one after another, and
+    waits; results are the same. A forked child is not bound.
 
-    Raises UserError for no processor, more than 1,024, one that is named twice and one that this process may not use; MachineError
-    where threads cannot be bound.
+    Raises UserError for no processor, more than 1,024, one that is named twice and one that this process may not use; MachineError where
+    threads cannot be bound.
     """
     library, allowed = _library(), os.sched_getaffinity(0)
     numbers = [int(cpu) for cpu in cpus]
@@ -38,20 +38,20 @@ def bind(cpus: Sequence[int]) -> None:
 
 
 def unbind() -> None:
-    """End the threads that are bound, if there are any, once their work is done."""
+    """End the native sampler's bound threads, if there are any, once their work is done."""
     if (library := cpu_library()) is not None:
         require_success("unbind", library.cs_unbind())
 
 
 def thread_count() -> int:
-    """Return how many threads are bound; with 0, sampling takes its threads from the pool."""
+    """Return how many threads of the native sampler are bound to processors; with 0, it takes its threads from the pool."""
     library = cpu_library()
     return 0 if library is None else int(library.cs_bound())
 
 
 @contextmanager
 def threads_bound_to(cpus: Sequence[int]) -> Iterator[None]:
-    """Bind sampling threads to these processors until the block ends; without processors nothing is bound.
+    """Bind the native sampler's threads to these processors until the block ends; without processors nothing is bound.
 
     Raises UserError and MachineError as `bind` does, and UserError where threads are bound already.
     """
@@ -68,7 +68,7 @@ def threads_bound_to(cpus: Sequence[int]) -> Iterator[None]:
 
 
 def format_cpu_list(cpus: set[int]) -> str:
-    """Return numbers of processors as the system writes them: '0-3,8'."""
+    """Return numbers of processors as Linux writes them, such as '0-3,8', for messages about bound sampling threads."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
         if runs and runs[-1][-1] == cpu - 1:

@@ -41,18 +41,20 @@ def sample(
     seed: int = 0,
     threads: int = 0,
 ) -> WeightedNeighbors:
-    """Sample up to `fanout` neighbours, with weights, of each root: node[i] before event before[i], both int32 [R].
+    """Sample up to `fanout` neighbours, with weights, of each root by MemShare's boundary decay, natively (eqs. 16 and 17).
 
-    Of the latest `fanout` events (temporal.sample's `recent`) all local ones are sampled, with weight 1; each of the R remote ones
-    independently with p = min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more
-    samples all, with weight 1. So sums of weight times any function of the event have the recent neighbours' as their expectation.
+    A root is node[i] before event before[i], both int32 [R]. arrays: a T-CSR (each node's events in order of time). Of the latest `fanout`
+    events (temporal.sample's `recent`) all local ones are sampled, with weight 1; each of the R remote ones independently with p =
+    min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more samples all, with weight 1.
+    So sums of weight times any function of the event have the recent neighbours' as their expectation. owned: which part owns nodes and
+    events.
 
     complete: slots that are then free take the latest local events that come before all of those, of weight 1, looking back over 16 x
     fanout entries of the row: what is summed then goes beyond the recent neighbours, so that the above holds only without it.
 
-    t int64 or float64 [M], in the order of events: only differences count, and int64 ones are exact. Coins depend on the seed (below 2^64),
-    and only on the root and the event besides: the same root gets the same neighbours in whatever batch, order or thread. threads and what
-    is raised: as in temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
+    t int64 or float64 [M], in the order of events: only differences matter, and int64 ones are exact. Coins depend on the seed (below
+    2^64), and only on the root and the event besides: the same root gets the same neighbours in whatever batch, order or thread. threads
+    and what is raised: as in temporal.sample; UserError, too, for a theta or decay that is negative or not finite.
     """
     node, before = to_int32_ids("node", node), to_int32_ids("before", before)
     fanout, seed, threads, rank = index(fanout), index(seed), index(threads), index(owned.rank)

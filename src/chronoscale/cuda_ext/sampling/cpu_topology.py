@@ -19,10 +19,10 @@ LEVELS: tuple[Level, ...] = get_args(Level)  # from the nearest
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """A logical processor, with the number of each thing that it shares with the processors that have the same number there.
+    """Logical processor of this machine, with the numbers of what it shares, for binding the native sampler's threads.
 
-    core: its SMT siblings share it. l2, l3: caches; where the system knows of none, the core and the socket stand for them. Numbers
-    mean nothing else.
+    Processors share what has the same number. core: its SMT siblings share it. l2, l3: caches; where the system knows of none, the core and
+    the socket stand for them. Numbers mean nothing else.
     """
 
     number: int
@@ -35,7 +35,10 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class CpuTopology:
-    """The processors that may be used, ascending. Raises UserError for none, and for one that is there twice."""
+    """Processors that the native sampler's threads may use, ascending, and which caches they share.
+
+    Raises UserError for none, and for one that is there twice.
+    """
 
     cpus: tuple[Cpu, ...]
 
@@ -48,26 +51,32 @@ class CpuTopology:
         return len(self.cpus)
 
     def groups(self, level: Level) -> list[list[Cpu]]:
-        """Return the processors that share one of that level, group by group, in the order of their first ones."""
+        """Return the processors that share one thing of that level ('core', 'l2', 'l3', 'node', 'socket'), group by group.
+
+        In the order of their first ones.
+        """
         by_number: dict[int, list[Cpu]] = {}
         for cpu in self.cpus:
             by_number.setdefault(getattr(cpu, level), []).append(cpu)
         return list(by_number.values())
 
     def shares(self, level: Level) -> bool:
-        """Return whether any two processors share a cache of that level."""
+        """Return whether any two processors share one thing of that level, such as a core or an L2 cache."""
         return any(len(group) > 1 for group in self.groups(level))
 
     def restricted_to(self, numbers: Iterable[int]) -> CpuTopology:
-        """Return the topology of only the processors with those numbers. Raises UserError where none of them is there."""
+        """Return the topology of only the processors with those numbers, such as those that one rank may use.
+
+        Raises UserError where none of them is there.
+        """
         chosen = set(numbers)
         return CpuTopology(tuple(cpu for cpu in self.cpus if cpu.number in chosen))
 
     def share_of(self, rank: int, ranks: int) -> CpuTopology:
-        """Return the processors of one of several processes on this machine: neighbouring cores, as evenly divided as possible.
+        """Return the processors for one rank of several on this machine: neighbouring cores, as evenly divided as possible.
 
-        Cores stay whole as long as there is one for each process. Raises UserError for a rank outside [0, ranks), and for more ranks
-        than processors.
+        Cores stay whole as long as there is one for each process. Raises UserError for a rank outside [0, ranks), and for more ranks than
+        processors.
         """
         if not 0 <= rank < ranks <= len(self):
             raise UserError(f"topology: rank {rank} of {ranks} on {len(self)} CPUs; expected at most a rank a CPU, numbered from 0")
@@ -98,7 +107,10 @@ class CpuTopology:
 
     @classmethod
     def load(cls, path: Path) -> CpuTopology:
-        """Return the topology in a file with what COMMAND prints, on any machine. Raises UserError naming file and line."""
+        """Return the processors of any machine from a file with what COMMAND (lscpu) prints there.
+
+        Raises UserError naming file and line.
+        """
         try:
             lines = path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -123,7 +135,7 @@ _EXPECTED = f"expected what `{COMMAND}` prints"
 
 
 def read_cpu_list(path: Path) -> list[int]:
-    """Return the numbers in a file with a list as the system writes them, '0-3,8'. Raises ValueError for anything else."""
+    """Return the numbers of processors in a file of Linux's /sys, such as '0-3,8'. Raises ValueError for anything else."""
     parts = [part.split("-") for part in path.read_text().strip().split(",") if part]
     return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
 

@@ -28,7 +28,10 @@ _SLOW = "temporal neighbours are sampled"
 
 
 class SampledNeighbors(NamedTuple):
-    """Sampled neighbours of R roots: root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1."""
+    """Neighbours of R root nodes as the native temporal sampler returns them.
+
+    Root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1.
+    """
 
     neighbor: NDArray[np.int32]  # [R, fanout]
     event: NDArray[np.int32]  # [R, fanout]
@@ -36,10 +39,10 @@ class SampledNeighbors(NamedTuple):
 
 
 def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
-    """Add to degree [N] the entries that these events, int32 [M] at either end, have in each row of a T-CSR.
+    """Add to degree [N] how many entries these events have in each row of a T-CSR, natively; the first of two passes that build one.
 
-    A row holds the events that its node sends and, with `both`, those that it receives, an event to itself once. Raises UserError for
-    ids outside [0, N).
+    A T-CSR holds, row by row, each node's events in order of time: those that it sends and, with `both`, those that it receives, an event
+    to itself once. src, dst int32 [M]. Raises UserError for ids outside [0, N).
     """
     src, dst = _ends(src, dst)
     require_array("degree", degree, np.int64, None, writable=True)
@@ -57,10 +60,10 @@ def fill(
     neighbor: NDArray[np.int32],
     event: NDArray[np.int32],
 ) -> None:
-    """Write the entries of these events into a T-CSR, at cursor [N], where each row's next one goes, and move it on.
+    """Write the entries of these events into a T-CSR (each node's events in order of time), natively; the second of two passes.
 
-    first: the number of the first of these events. neighbor and event, int32 [K], get the other end and the event's number. Raises
-    UserError for ids outside [0, N), and where an entry has no room.
+    cursor [N]: where each row's next entry goes; it is moved on. first: the number of the first of these events. neighbor and event, int32
+    [K], get the other end and the event's number. Raises UserError for ids outside [0, N), and where an entry has no room.
     """
     src, dst = _ends(src, dst)
     require_array("cursor", cursor, np.int64, None, writable=True)
@@ -84,18 +87,17 @@ def sample(
     threads: int = 0,
     since: NDArray[np.int32] | None = None,
 ) -> SampledNeighbors:
-    """Sample up to `fanout` neighbours of each root: node[i] before event before[i], both int32 [R]; node -1 has no neighbours.
+    """Sample up to `fanout` temporal neighbours of each root natively: node[i] before event before[i], both int32 [R]; node -1 has none.
 
-    arrays: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only
-    events from since[i] on are neighbours; None: from the first on.
+    arrays: indptr int64 [N + 1], neighbor and event int32 [K], of a T-CSR, whose events ascend in each row. since int32 [R]: only events
+    from since[i] on are neighbours; None: from the first on.
 
     Policy recent: the latest of those events. uniform: all of them alike, without replacement, drawn from the seed (below 2^64), the root
     (node and `before`) and the slot, and nothing else: the same root gets the same neighbours in whatever batch, order or thread. `since`
     takes no part in that, so that one which leaves no event out changes nothing; windows that follow one another draw apart by their
     `before`. Work grows with the fanout's square for `uniform`.
 
-    threads 0: those that are bound (bound_threads.bind), each with its part of the roots; where none are, as many as set_threads
-    allows.
+    threads 0: those that are bound (bound_threads.bind), each with its part of the roots; where none are, as many as set_threads allows.
 
     Raises UserError for an unknown policy, a fanout outside [0, 1024], arrays of another kind, ids outside [-1, N) and rows beyond the
     entries, MachineError when memory runs out.

@@ -16,10 +16,10 @@ from chronoscale.errors import UserError
 
 
 class CompressedSlots(NamedTuple):
-    """The filled slots of R roots, root by root: slot j holds unique[inverse[j]], root i's are indptr[i] to indptr[i + 1] - 1.
+    """Sampled slots of R roots with each id once, as the native kernel returns them: slot j holds unique[inverse[j]].
 
-    They are uni_ID, inv_Idx and ind_ptr of FAST, section 5: rows to send once each, and a CSR matrix [R, U] whose columns are places
-    among them.
+    Root i's slots are indptr[i] to indptr[i + 1] - 1. They are uni_ID, inv_Idx and ind_ptr of FAST, section 5: rows to send once each, and
+    a CSR matrix [R, U] whose columns are places among them.
     """
 
     unique: NDArray[np.int32]  # [U], ascending
@@ -28,11 +28,11 @@ class CompressedSlots(NamedTuple):
 
 
 def unique_ids(ids: NDArray[np.int32], threads: int = 0) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the unique ids, ascending, int32 [U], and the place of each of ids [n] among them, int64 [n].
+    """Return the unique ids, ascending, int32 [U], and the place of each of ids [n] among them, int64 [n], by a native kernel.
 
-    This is `np.unique` with its inverse, in time O(n), for ids that are not negative; without the native library NumPy does it. threads
-    0: as many as set_threads allows. Raises UserError for ids that are not contiguous int32 [n], and for a negative one; MachineError
-    when memory runs out.
+    This is `np.unique` with its inverse, in time O(n), for ids that are not negative; without the native library NumPy does it. threads 0:
+    as many as set_threads allows. Raises UserError for ids that are not contiguous int32 [n], and for a negative one; MachineError when
+    memory runs out.
     """
     _require_ids(ids, 1, threads)
     if (library := cpu_library()) is None:
@@ -41,10 +41,10 @@ def unique_ids(ids: NDArray[np.int32], threads: int = 0) -> tuple[NDArray[np.int
 
 
 def compress_slots(ids: NDArray[np.int32], counts: NDArray[np.int32], threads: int = 0) -> CompressedSlots:
-    """Return the compressed triple of a sampler's slots: of ids [R, K] the first counts[i] of row i.
+    """Find the ids that a sampler's slots repeat, by a native kernel, so that each row is sent once (FAST, section 5).
 
-    ids and counts are `SampledNeighbors.neighbor` or `.event` and its `counts`; what other slots hold is not read. Raises as
-    `unique_ids`, and UserError for counts that are not int32 [R] from 0 to K.
+    Of ids [R, K] the first counts[i] of row i: ids and counts are `SampledNeighbors.neighbor` or `.event` and its `counts`; what other
+    slots hold is not read. Raises as `unique_ids`, and UserError for counts that are not int32 [R] from 0 to K.
     """
     _require_ids(ids, 2, threads)
     rows, width = ids.shape

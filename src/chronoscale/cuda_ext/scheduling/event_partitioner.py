@@ -21,11 +21,12 @@ SHARED, UNSEEN = -1, -2  # in place of a node's part
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventPartitioner:
-    """The state of a one-pass partitioner, carried from block to block; some 8 N P bytes, however long the event stream. `start` makes it.
+    """State of the native one-pass partitioner of event streams, carried from block to block of events. `start` makes it.
 
-    node int32 [N]: the node's part, SHARED, or UNSEEN before its first event. attention float64 [N, P], since float64 [N]: sums over a
-    node's events in a part, times e^(decay * (since - time)). node_counts, events int64 [P]: nodes and events of a part. clock float64 [P]:
-    the time of its last event (rule attention), the sum of its events' times (rule average).
+    It takes some 8 N P bytes, for N nodes and P parts, however long the stream. node int32 [N]: the node's part, SHARED, or UNSEEN before
+    its first event. attention float64 [N, P], since float64 [N]: sums over a node's events in a part, times e^(decay * (since - time)).
+    node_counts, events int64 [P]: nodes and events of a part. clock float64 [P]: the time of its last event (rule attention), the sum of
+    its events' times (rule average).
     """
 
     rule: Rule
@@ -39,7 +40,7 @@ class EventPartitioner:
 
     @classmethod
     def start(cls, shared: NDArray[np.bool_], parts: int, decay: float = 0.0, rule: Rule = "attention") -> EventPartitioner:
-        """Return the state before the first event.
+        """Start the native one-pass partitioner of an event stream: return its state before the first event.
 
         shared bool [N]: nodes that all parts have. decay: of attention, by the unit of the events' times.
 
@@ -65,7 +66,7 @@ class EventPartitioner:
         return cls(rule, float(decay), node, *sums, np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts))
 
     def assign(self, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Return the parts, int32 [M], of the next events, and remember them.
+        """Deal the next events to parts natively: return the part of each, int32 [M], and remember them.
 
         src, dst int32 [M]; time float64 [M], counted from the stream's first event. Raises UserError for arrays of another kind, ids
         outside [0, N), and times that fall, are negative or not finite.

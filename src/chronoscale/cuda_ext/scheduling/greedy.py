@@ -17,10 +17,10 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True)
 class Pairing:
-    """The place of each of n snapshot groups in a schedule: int32 [n] each, indexed by group.
+    """Place of each of n snapshot groups in a schedule, as the native greedy scheduler of REAL returns it: int32 [n] each.
 
-    iteration counts from 0; gpu in [0, gpus): GPU 0 of an iteration holds its target pair, the others follow in the order they were
-    paired; slot is 0, or 1 for the later of two groups that share a GPU in an iteration.
+    iteration counts from 0; gpu in [0, gpus): GPU 0 of an iteration holds its target pair, the others follow in the order they were paired;
+    slot is 0, or 1 for the later of two groups that share a GPU in an iteration.
     """
 
     iteration: NDArray[np.int32]
@@ -29,18 +29,17 @@ class Pairing:
 
 
 def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, max_targets: int = 0, threads: int = 0) -> Pairing:
-    """Schedule snapshot groups with Algorithm 1 of REAL.
+    """Decide which two snapshot groups share a GPU, and when, by Algorithm 1 of REAL (section 5.3), natively.
 
     times [n], any unit; reuse [n, width] in that unit, banded: reuse[i, k] is saved when groups i and i + k + 1 share a GPU, and groups
-    farther apart save nothing (eq. 17). max_targets: how many candidate targets are tried, evenly spaced in rank, besides the few
-    groups that save something with the longest one; 0: all. threads: 0 uses as many as set_threads allows; the result does not depend
-    on it.
+    farther apart save nothing (eq. 17). max_targets: how many candidate targets are tried, evenly spaced in rank, besides the few groups
+    that save something with the longest one; 0: all. threads: 0 uses as many as set_threads allows; the result does not depend on it.
 
-    Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste
-    (with one GPU all are) rank by larger total reuse, then by shorter partner.
+    Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste (with
+    one GPU all are) rank by larger total reuse, then by shorter partner.
 
-    Raises UserError for wrong shapes, for numbers that are negative, not finite or so large that the sums of loads are not, and for
-    gpus < 1; MachineError when memory runs out.
+    Raises UserError for wrong shapes, for numbers that are negative, not finite or so large that the sums of loads are not, and for gpus <
+    1; MachineError when memory runs out.
     """
     times = np.ascontiguousarray(times, dtype=np.float64)
     reuse = np.ascontiguousarray(reuse, dtype=np.float64)

@@ -24,10 +24,10 @@ _DOUBLES, _INTS = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32
 
 
 def band_matching(weight: NDArray[np.float64]) -> tuple[Mates, float]:
-    """Return the matching of largest total weight in which group i may pair with groups i + 1 to i + width, as partners and total.
+    """Pair snapshot groups so that most is saved, natively and exactly: return the partner of each, int32 [n], and the total saved.
 
-    weight [n, width], width <= MAX_WIDTH: weight[i, k] for the pair of i and i + k + 1; pairs of no positive weight are not made,
-    columns past the end are not read. Exact, in time O(n 2^width width).
+    weight [n, width], width <= MAX_WIDTH: weight[i, k] for the pair of i and i + k + 1; pairs of no positive weight are not made, columns
+    past the end are not read. In time O(n 2^width width).
 
     Raises UserError for a wrong shape or width, or numbers that are not finite or whose sum is not, MachineError when memory runs out.
     """
@@ -46,11 +46,11 @@ def band_matching(weight: NDArray[np.float64]) -> tuple[Mates, float]:
 def exchange(
     times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, mate: Mates, search: ThresholdSearch, alpha: float = 0.0
 ) -> tuple[Mates, float]:
-    """Improve a matching by exchanges, and return one of no larger makespan than `mate`, with its makespan.
+    """Improve a pairing of snapshot groups by a native local search; return one of no larger makespan than `mate`, and its makespan.
 
-    The makespan is the sum over iterations of the largest load + alpha (eq. 10). times [n] and reuse [n, width] as in
-    `greedy.pair_groups`. Partners are exchanged, pairs split and joined, mostly at the seats that an iteration waits for, as `search`
-    says. Its work is not counted in seconds: the result depends on nothing but the arguments.
+    mate [n]: the partner of each group, -1 for none. The makespan is the sum over iterations of the largest load + alpha (REAL, eq. 10).
+    times [n] and reuse [n, width] as in `greedy.pair_groups`. Partners are exchanged, pairs split and joined, mostly at the seats that an
+    iteration waits for, as `search` says. Its work is not counted in seconds: the result depends on nothing but the arguments.
 
     Raises UserError for arguments that do not fit, MachineError when memory runs out.
     """

@@ -15,9 +15,9 @@ Int64 = NDArray[np.int64]
 
 
 class ScheduleRows(NamedTuple):
-    """The n rows of a schedule, in `streams` lanes that each run their rows in order.
+    """Schedule as the simulator's native engine takes it: n rows (tasks) in `streams` streams that each run their rows in order.
 
-    A row starts when the one before it in its lane and the rows dep[dep_ptr[i]:dep_ptr[i + 1]] have ended. Rows of one collective,
+    A row starts when the one before it in its stream and the rows dep[dep_ptr[i]:dep_ptr[i + 1]] have ended. Rows of one collective,
     numbered below `groups` (-1: of none), start together. ns: durations.
     """
 
@@ -31,10 +31,10 @@ class ScheduleRows(NamedTuple):
 
 
 class HostTurns(NamedTuple):
-    """The g turns in which `hosts` hosts launch kernels, those of one host next to each other and in order.
+    """Kernel launches as the simulator's native engine takes them: g turns of `hosts` hosts, those of one host in order.
 
-    Row i starts `after` ns from its turn's start or later. A turn starts when the host's turn before it is over and its gate, a row
-    (-1: none), has ended.
+    Row i starts `after` ns from its turn's start or later. A turn starts when the host's turn before it is over and its gate, a row (-1:
+    none), has ended.
     """
 
     hosts: int
@@ -46,7 +46,7 @@ class HostTurns(NamedTuple):
 
 
 class LaunchedRows(NamedTuple):
-    """The n rows whose kernels are launched by hosts, one host a rank, each in the rows' order."""
+    """Schedule's n rows as the native engine takes them to work out kernel launches, by one host a rank, in the rows' order."""
 
     rank: NDArray[np.int32]  # [n]
     lane: NDArray[np.uint8]  # [n]
@@ -61,11 +61,11 @@ class LaunchedRows(NamedTuple):
 
 
 class ResourceShares(NamedTuple):
-    """The shares of `resources` resources that n rows take while they run.
+    """Shares of `resources` resources that n rows take while they run, as the simulator's native engine takes them.
 
-    Row i, after its first delay[i] ns, takes the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, until its demand is met, in a unit
-    that all have in common. A collective's are its first row's. crowd: not 0 for rows that are expected to contend; a replay adds those
-    that did, or that it took to. It is a guess that changes no time.
+    Row i, after its first delay[i] ns, takes the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, until its demand is met, in a unit that
+    all have in common. A collective's are its first row's. crowd: not 0 for rows that are expected to contend; a replay adds those that
+    did, or that it took to. It is a guess that changes no time.
     """
 
     resources: int
@@ -78,10 +78,10 @@ class ResourceShares(NamedTuple):
 
 
 def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | None:
-    """Return the turns in which hosts launch the rows' kernels (rules: `simulator.launches`); None, with a warning, without the native
-    library.
+    """Work out natively in which turns hosts launch the rows' kernels (rules: `simulator.launches`).
 
-    Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
+    None, with a warning, without the native library. lanes: how many a rank has. Raises UserError for arrays that do not fit one another,
+    MachineError when memory runs out.
     """
     num_rows = len(launched.ns)
     types = (np.int32, np.uint8, np.int32, np.int64, np.int64, np.bool_, np.bool_)
@@ -103,10 +103,10 @@ def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | No
 
 
 def replay(rows: ScheduleRows, turns: HostTurns | None, shares: ResourceShares | None) -> tuple[Int64, Int64] | None:
-    """Return the start and the end of each row in ns, int64 [n], -1 where it never starts; None, with a warning, without the native
-    library.
+    """Replay a schedule in the native engine: start and end of each row in ns, int64 [n], -1 where it never starts.
 
-    Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
+    None, with a warning, without the native library. Raises UserError for arrays that do not fit one another, MachineError when memory runs
+    out.
     """
     num_rows, turn_count = len(rows.ns), 0 if turns is None else len(turns.host)
     require_array("stream", rows.stream, np.int32, num_rows)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ThresholdSearch:
-    """A search by threshold accepting (Dueck and Scheuer, 1990) over matchings.
+    """Settings of the native local search over pairings of snapshot groups, by threshold accepting (Dueck and Scheuer, 1990).
 
     work: moves and the iterations they look at, counted together, after which the search ends. Moves are compared by makespan + pull *
-    total load / gpus, and one that is worse by at most a threshold is accepted; it falls from `threshold`, in the unit of the times, to
-    0 as the work is used up.
+    total load / gpus, and one that is worse by at most a threshold is accepted; it falls from `threshold`, in the unit of the times, to 0
+    as the work is used up.
     """
 
     work: int

@@ -23,10 +23,10 @@ Made by `chronoscale reproduce {paper} --into PAGE --out {results}` from stored 
 
 
 def document(paper: str, results: Path) -> str:
-    """Return `chronoscale reproduce --into`'s page of a paper as Markdown: its `page.md` with numbers filled in, then a section a result.
+    """Return the page of a paper that `chronoscale reproduce --into` writes, as Markdown.
 
-    paper: its key. results: folder with `<paper>/<study>.json`. Raises UserError for an unknown paper, for no result at all, and for a
-    template that names a missing row.
+    The paper's `page.md` with numbers filled in, then a section for each result. paper: its key, such as 'real'. results: folder with
+    `<paper>/<study>.json`. Raises UserError for an unknown paper, for no result at all, and for a template that names a missing row.
     """
     studies = registry.of(paper)
     stored = {one.file_name: load_result(path) for one in studies if (path := results / paper / f"{one.file_name}.json").is_file()}

@@ -36,7 +36,7 @@ def _between(low: float, mean: float, high: float) -> str:
 
 
 def readable(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a study's rows with each range in words, such as '1.2 to 3.4 (mean 2)'; rows without ranges unchanged."""
+    """Return a study's rows for its page: each range in words, such as '1.2 to 3.4 (mean 2)'; rows without ranges stay as they are."""
     if "published_low" not in rows:
         return rows
 
@@ -56,7 +56,7 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "") -> str:
-    """Return a study's page as Markdown: how and when it was made, published beside ours, notes, drawings.
+    """Return the page of one figure or table that `chronoscale reproduce` made: published beside ours, notes, drawings; as Markdown.
 
     heading: '#' marks of its title. made: sentence on when and by what version, '' for none.
     """
@@ -77,7 +77,10 @@ def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "
 
 
 def write(study: Study, findings: Findings, folder: Path) -> Path:
-    """Write a study's page, `<kind>-<number>.md`, and its rows as CSV, for `chronoscale reproduce`; return the page's path."""
+    """Write the page of one figure or table, `<kind>-<number>.md`, and its rows as CSV, for `chronoscale reproduce`.
+
+    Returns the page's path.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / f"{study.file_name}.csv", to_csv(findings.rows))
     page = folder / f"{study.file_name}.md"

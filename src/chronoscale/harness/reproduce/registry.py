@@ -19,7 +19,7 @@ FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Figure or table of a paper, and the study file that reproduces it."""
+    """Figure or table of a paper, and the study file that reproduces it, for `chronoscale reproduce`."""
 
     paper: str
     kind: Kind
@@ -28,23 +28,23 @@ class Study:
 
     @property
     def printed(self) -> Printed:
-        """Return what the paper prints of it."""
+        """Return what the paper prints of the figure or table: its title, section, ranges or rows."""
         paper = published(self.paper)
         return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
 
     @property
     def title(self) -> str:
-        """Return the paper's title, and what of it the study does not reach."""
+        """Return the title that the paper gives the figure or table, and what of it the study does not reach."""
         return f"{self.printed.title}: {self.file.limit}" if self.file.limit else self.printed.title
 
     @property
     def file_name(self) -> str:
-        """Return the name of its files in a paper's folder, without ending, such as 'figure-8'."""
+        """Return the name of the study's files in a paper's folder of results, without ending, such as 'figure-8'."""
         return f"{self.kind}-{self.number}"
 
     @property
     def name(self) -> str:
-        """Return its name among all papers' studies, such as 'real-figure-8'."""
+        """Return the study's name among all papers' studies, such as 'real-figure-8'."""
         return f"{self.paper}-{self.file_name}"
 
     @property
@@ -55,14 +55,15 @@ class Study:
 
     @property
     def way(self) -> Way:
-        """Return how its numbers are made: executed, simulated, counted or modelled."""
+        """Return how the study's numbers are made: executed, simulated, counted or modelled."""
         return self.file.way
 
 
 def of_file(paper: str, name: str, file: StudyFile) -> Study:
-    """Return the study of a paper's figure or table from its file.
+    """Return the study of a paper's figure or table whose file has been read, for `chronoscale reproduce` and `chronoscale study`.
 
-    paper: its key. name: of the file, such as figure-1.yaml. Raises UserError where the paper prints no such one.
+    paper: its key, such as 'real'. name: of the file, such as figure-1.yaml, which says the figure or table. Raises UserError where the
+    paper prints no such one.
     """
     kind: Kind = "figure" if name.startswith("figure") else "table"
     number = int(re.sub(r"\D", "", name))
@@ -72,9 +73,9 @@ def of_file(paper: str, name: str, file: StudyFile) -> Study:
 
 
 def find(paper: str, kind: Kind, number: int) -> Study:
-    """Return the study of a paper's figure or table, for `chronoscale reproduce`.
+    """Read and return the study of a paper's figure or table, for `chronoscale reproduce PAPER --figure N`.
 
-    Raises UserError for an unknown paper or number, with the nearest one.
+    paper: its key, such as 'real'. Raises UserError for an unknown paper or number, with the nearest one.
     """
     published(paper)
     known = [n for k, n in _there(paper) if k == kind]
@@ -87,19 +88,24 @@ def find(paper: str, kind: Kind, number: int) -> Study:
 
 
 def of(paper: str) -> list[Study]:
-    """Return all studies of a paper, figures first. paper: its key, such as 'real'. Raises UserError for an unknown one."""
+    """Read and return all studies of a paper that `chronoscale reproduce` has, figures first.
+
+    paper: its key, such as 'real'. Raises UserError for an unknown one.
+    """
     published(paper)
     return [_read(paper, kind, number) for kind, number in _there(paper)]
 
 
 def every() -> list[Study]:
-    """Return the studies of all papers."""
+    """Read and return all studies of all papers that `chronoscale reproduce` has."""
     return [study for paper in PAPERS for study in of(paper)]
 
 
 def overview(paper: str) -> list[dict[str, object]]:
-    """Return `chronoscale reproduce PAPER`'s table, a row a study: what it shows, how it is made, and about how long it takes on one
-    core."""
+    """Return the table that `chronoscale reproduce PAPER` prints: what can be reproduced, a row a study.
+
+    Columns: what it shows, its section, how it is made, and about how long it takes on one core.
+    """
     return [
         {
             "what": f"--{study.kind} {study.number}",

@@ -18,10 +18,10 @@ COLUMNS = 6  # of heatmaps
 
 
 def drawing(chart: Chart, study: str, title: str, names: Names) -> Drawing:
-    """Draw one chart of a study file from the study's names.
+    """Return the drawing of one entry of a study file's `drawings`, with expressions evaluated, for `chronoscale study` and `reproduce`.
 
-    study: name of the file to draw for, before the chart's suffix. names: what the chart's expressions may use. Raises UserError for panels
-    that are not those of the chart's kind.
+    study: name of the study, such as 'figure-8': the drawing's file is named so, with the chart's suffix. names: name -> value, what the
+    chart's expressions may use. Raises UserError for `panels` that do not suit the chart's kind.
     """
     name, caption, unit = f"{study}{chart.suffix}", filled(chart.caption, names), filled(chart.unit, names)
     try:

@@ -30,10 +30,11 @@ HOOKS = "chronoscale.harness.study.hooks"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Study's point to evaluate, and how.
+    """Point of a study's grid to evaluate, and how: by simulation, by training here, or by counting.
 
-    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: hook that trains or counts it, '' for a
-    sweep. metrics: names to read off a sweep. hooks: modules that define functions and metrics.
+    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: name of the hook (a function in `harness/study/hooks`) that trains or counts
+    the point, '' for a sweep. metrics: names of what is read off a simulated epoch, such as 'epoch_s'. hooks: modules that define such
+    functions and metrics.
     """
 
     point: StudyPoint
@@ -44,7 +45,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Return the file name for the task's kept result: it changes with the point, the testbed and the version, and with the machine of
+        """Return the file name under which the point's result is kept: it changes with the point, the testbed and the version, and with the machine of
         what is executed."""
         machine = (_machine(),) if self.runner == "train" else ()
         return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"), *machine)
@@ -62,7 +63,10 @@ def _machine() -> dict[str, str]:
 
 
 def hook_module(name: str) -> ModuleType:
-    """Import a module of study hooks. name: such as 'fast_volumes'. Raises UserError where there is none, with those that there are."""
+    """Import a module of `harness/study/hooks`, a paper's own equations and measurements for study files.
+
+    name: of the module, such as 'fast_volumes'. Raises UserError where there is none, with those that there are.
+    """
     known = sorted(module.name for module in iter_modules(import_module(HOOKS).__path__))
     if name not in known:
         raise UserError(f"hooks: unknown '{name}'; there are: {', '.join(known)}")
@@ -70,7 +74,10 @@ def hook_module(name: str) -> ModuleType:
 
 
 def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """Return the public functions and classes of hook modules by name, for expressions and metrics of study files."""
+    """Return what a study file's expressions and metrics may call of the hook modules that it names: public functions and classes, by name.
+
+    names: modules of `harness/study/hooks`, such as 'fast_volumes'. Raises UserError for one that is not there.
+    """
     functions: dict[str, Callable[..., Any]] = {}
     for name in names:
         module = hook_module(name)
@@ -81,16 +88,20 @@ def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
 
 
 def testbed(point: StudyPoint) -> Testbed:
-    """Return the testbed of a study's point: of its setting `experiment`, where it has one, else of its paper.
+    """Return the testbed (cluster, workload, planner and costs) that a study's point is simulated on.
 
-    Raises UserError for neither.
+    A point with a setting `experiment` is planned from those keys, any other as its paper's `paper.yaml` says. Raises UserError where there
+    is neither.
     """
     return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper)
 
 
 @cache
 def of_paper(paper: str) -> Testbed:
-    """Return the testbed that a paper's `paper.yaml` describes. paper: its key, such as 'pgt-i'. Raises UserError where it has none."""
+    """Return the testbed that a paper's `paper.yaml` describes, for that paper's studies; made once a process.
+
+    paper: its key, such as 'pgt-i'. Raises UserError where the file describes none.
+    """
     given = dict(paper_file(paper).testbed)
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
@@ -102,9 +113,10 @@ _DONE: dict[tuple[StudyPoint, str, str], StudyResult] = {}
 
 
 def evaluate(task: Task) -> StudyResult:
-    """Simulate, train or count a study's point, once a process whatever study asks, and return its result.
+    """Simulate, train or count one point of a study's grid and return its metrics by name.
 
-    A hook's UserError is a result 'refused'. Raises UserError for an unknown hook or metric.
+    A point that several studies ask for is evaluated once a process. Where a hook raises UserError, the result's status is 'refused' and
+    its message says why. Raises UserError for an unknown hook or metric.
     """
     place = (task.point, task.runner, task.function)
     known = _DONE.get(place)
@@ -126,10 +138,11 @@ def evaluate(task: Task) -> StudyResult:
 
 
 def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder: Path | None = None) -> list[StudyResult]:
-    """Evaluate a study's tasks and return their results in order.
+    """Evaluate all points of a study, in parallel processes, and return their results in the order of `tasks`.
 
-    workers: processes. kept: folder whose results are read instead of made again, None: none. Raises MachineError for a lost process; what
-    was done by then is in the folder.
+    on_progress: gets a line for each point that is done. workers: processes. folder: keeps a file a point, and results already there are
+    read instead of made again; None: nothing is kept. Raises MachineError for a process that was lost; what was done by then stays in the
+    folder.
     """
     results: dict[int, StudyResult] = {}
     if folder is not None:

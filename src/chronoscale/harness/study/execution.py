@@ -27,8 +27,10 @@ from chronoscale.strategies.workload import Hyper, ModelChoice, ModelShape, Work
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Epoch's schedule to execute for a study, the hyperparameters it was planned with, and the schedule of preparation (None for
-    snapshots)."""
+    """Schedule of an epoch that a study executes on this machine, with the hyperparameters it was planned with.
+
+    prepare: schedule of what comes before the first epoch, None for data of snapshots.
+    """
 
     schedule: Schedule
     hyper: Hyper
@@ -44,10 +46,11 @@ def passes(
     warmup: int = 0,
     learning_rate: float = 0.01,
 ) -> list[Pass]:
-    """Execute one schedule `repeats` times on this machine's CPU for a study and return the passes; training goes on from pass to pass.
+    """Execute one schedule `repeats` times on this machine's CPU, for a study, and return each pass: measured trace, losses and scores.
 
-    As many ranks as the schedule has. warmup: further passes, first, that are left out. learning_rate: of one group a step, scaled as
-    `chronoscale train` does. Raises UserError or MachineError with the worker's own line when it fails.
+    A pass is one execution of the whole schedule, which is one epoch; training goes on from pass to pass. Starts as many rank processes as
+    the schedule has. warmup: first passes that are executed and not returned. learning_rate: for a step on one group of snapshots, scaled
+    as `chronoscale train` does. Raises UserError or MachineError with the failed rank's own line.
     """
     return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup, learning_rate)["pass"]
 
@@ -55,9 +58,11 @@ def passes(
 def in_turn(
     planned: Mapping[str, Planned], data: Dataset, model: ModelShape, repeats: int, warmup: int = 0, learning_rate: float = 0.01
 ) -> dict[str, list[Pass]]:
-    """Execute several schedules in one job for a study, pass by pass in turn, so that drift of the machine hits all alike.
+    """Execute several schedules on this machine in turn, an epoch of each and then again, for studies that compare times.
 
-    planned: label -> schedule, all for equally many ranks. Returns passes by label. Raises as `passes`.
+    So a machine that becomes slower slows all of them alike. planned: label -> schedule, all for equally many ranks. data: what they train
+    on. repeats: epochs of each; warmup: further ones, first, that are not returned. Returns passes (an executed epoch each, with its trace)
+    by label. Raises UserError or MachineError with the failed rank's own line.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -85,10 +90,11 @@ def streams_in_turn(
     warmup: int,
     settings: Settings,
 ) -> dict[str, list[Pass]]:
-    """Execute strategies on one event stream in one job for a study, epoch by epoch in turn; return passes by case.
+    """Plan strategies on an event stream and execute an epoch of each in turn on this machine, for studies of FAST and MemShare.
 
-    cases: label -> name of a strategy, and its hyperparameters; the first one's protocol splits the stream. warmup: epochs, first, that are
-    left out. Raises as `passes`.
+    cases: label -> (name of a strategy, hyperparameters); the first one's protocol splits the stream by time. choice: model and widths.
+    epochs: of each case; warmup: further ones, first, that are not returned. Returns passes (an executed epoch each, with its trace and
+    scores) by label. Raises UserError or MachineError with the failed rank's own line.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -28,7 +28,7 @@ FORBIDDEN = frozenset({"format", "format_map", "tofile", "dump", "dumps", "eval"
 
 
 def within(ratio: float) -> bool:
-    """Say whether ours over the published is so near 1 (5 %) that a study's row needs no explanation."""
+    """Say whether a row of a study needs no explanation: ours over the published is within 5 % of 1. For expressions of study files."""
     return abs(ratio - 1) <= AGREES
 
 
@@ -87,9 +87,10 @@ def _code(text: str) -> CodeType:
 
 
 def value(text: Any, names: Names) -> Any:
-    """Evaluate an expression of a study file; return what is no text unchanged.
+    """Evaluate an expression of a study's YAML file, such as `points.at('epoch_s', gpus=4)`; return numbers, lists and None unchanged.
 
-    names: that it may use, besides `NAMES`. Raises UserError with the expression and what is wrong.
+    names: name -> value, what it may use besides the built-in `NAMES`. Python's syntax without imports and private attributes. Raises
+    UserError with the expression and what is wrong.
     """
     if not isinstance(text, str):
         return text
@@ -103,9 +104,9 @@ def value(text: Any, names: Names) -> Any:
 
 
 def filled(text: str, names: Names) -> str:
-    """Fill in a template of a study file: `{expression}` or `{expression:format}`; braces of its own are doubled.
+    """Return a sentence or title of a study's YAML file with its `{expression}` or `{expression:format}` replaced by values.
 
-    Raises UserError as `value`.
+    names: name -> value, what expressions may use. Braces that stay are doubled. Raises UserError with the expression that fails.
     """
     parts = ((part, None) if not is_expression else _split(part) for part, is_expression in _parts(text))
     return "".join(part if how is None else _shown(part, how, names) for part, how in parts)
@@ -177,9 +178,10 @@ def _split(part: str) -> tuple[str, str]:
 
 
 def loops(over: Mapping[str, Any], names: Names) -> Iterator[dict[str, Any]]:
-    """Yield, for each turn of a study file's nested loops, the names with the loop variables bound.
+    """Run through the nested loops (`for`) of an entry of a study file: yield, for each turn, all names with the loop variables added.
 
-    over: a variable, or several with commas -> expression, which may use earlier variables.
+    over: variable -> expression that gives its values; several variables with commas take a tuple apart; an expression may use the
+    variables before it.
     """
     if not over:
         yield dict(names)

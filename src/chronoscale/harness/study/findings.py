@@ -25,9 +25,9 @@ AGREES = 0.05  # of the published: no difference to explain
 
 
 def by_copies(ratio: float, free: float) -> str:
-    """Return in words whether the time of host copies explains why ours differs from the published, for rows of studies.
+    """Return a study row's reason: whether the time of host-to-device copies explains why our ratio differs from the published one.
 
-    ratio: ours over published; free: the same if copies took no time. NaN: no such ratio.
+    ratio: ours over published; free: the same, simulated with copies that take no time. NaN: no such ratio.
     """
     if not np.isfinite(ratio):
         return NOT_PRINTED
@@ -44,9 +44,10 @@ def by_copies(ratio: float, free: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """Result of a study.
+    """Result of a study, for its page and its JSON file: rows, drawings, tables of details and notes.
 
-    rows: published beside ours, as `row` and `beside` make them. tables: details, by file name. notes: sentences to be read with them.
+    rows: published beside ours, made by `row` and `beside`. tables: file name -> details. notes: sentences to be read with the rows.
+    resumed: how many points an earlier run had left.
     """
 
     rows: pd.DataFrame
@@ -57,18 +58,18 @@ class Findings:
 
 
 def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
-    """Return a study's row of two single numbers: published and ours, with their ratio.
+    """Return a row of a study that has one published number and one of ours, with ours over published as `ratio`.
 
-    what: the row's name. printed: NaN for what is not printed. why: reason of a difference.
+    what: the row's label. printed: the published number, NaN where the paper prints none. why: reason of a difference.
     """
     return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
 
 
 def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:
-    """Return a study's row of two ranges: published, and lowest, mean and highest of ours.
+    """Return a row of a study that has a published range and a range of ours: lowest, mean, highest, and ours over published as `ratio`.
 
-    printed: None: not printed. ours: values of all points, NaN left out. ratio: of the means; of the highest where no mean is printed, of
-    the lowest where that is all; NaN without both. why: reason of a difference.
+    what: the row's label. printed: None where the paper prints none. ours: values of all points, NaN left out. why: reason of a difference.
+    The ratio is that of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
     """
     known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
     mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}

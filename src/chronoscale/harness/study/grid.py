@@ -13,11 +13,12 @@ Block = Mapping[str, Any]  # axis -> value, list of values, or `=expression` of 
 
 
 def points(blocks: Block | Sequence[Block], paper: str, names: Names, read: Set[str] = frozenset()) -> list[StudyPoint]:
-    """Return the points of a study file's grid, the first axis outermost, each once.
+    """Return the points of a study file's `grid`, the product of its axes, the first axis outermost, each point once.
 
-    blocks: one or several, axis -> values; an expression sees the axes before it. `if` leaves out points for which it is false; `like`: an
-    expression of axes that come before the block's own. paper: whose points they are. read: `axes.words` of the study file.
-    Raises UserError for an axis that nothing reads.
+    blocks: one or several mappings, axis (such as 'dataset' or 'gpus') -> value, list of values, or `=expression`, which sees the axes
+    before it. `if` leaves out points for which its expression is false; `like` is an expression that gives axes to put before the block's
+    own. paper: key of the paper whose testbed they run on, '' for none. names: what expressions may use. read:
+    `axes.words` of the study file. Raises UserError for an axis that nothing reads.
     """
     unique_points: dict[StudyPoint, None] = {}
     for block in [blocks] if isinstance(blocks, Mapping) else blocks:

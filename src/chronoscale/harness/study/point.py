@@ -15,10 +15,10 @@ from chronoscale.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """Point of a study's grid: what is simulated, trained or counted once.
+    """Point of a study's grid: one combination of data set, strategy, cluster and settings that is simulated, trained or counted once.
 
-    paper: whose testbed it runs on, '' for none. strategy, cluster: names. variant: of difference maps. settings: axes of the grid that are
-    no field, by name.
+    paper: key of the paper whose testbed it runs on, '' for none. strategy, cluster, dataset, model: names. variant: of difference maps
+    (REAL's edges to add and remove between snapshots), 'exact' or 'as-published'. settings: further axes of the grid, by name.
     """
 
     paper: str = ""
@@ -33,21 +33,21 @@ class StudyPoint:
 
     @classmethod
     def of(cls, axes: Mapping[str, Any]) -> StudyPoint:
-        """Return the point with these values by axis.
+        """Return the point of a study's grid with these values by axis.
 
-        Axes that are no field become settings: lists as tuples, mappings and dataclasses as JSON.
+        Axes that are no field of the class become settings: lists as tuples, mappings and dataclasses as JSON.
         """
         own = {name: value for name, value in axes.items() if name in AXES}
         others = ((name, _hashable(value)) for name, value in axes.items() if name not in AXES)
         return cls(**own, settings=tuple(sorted(others)))
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """Return the value of an axis that is no field; `default` where the grid has no such axis."""
+        """Return the value of an axis that is no field of the class, such as a study's own 'batches'; `default` where the grid has none."""
         return dict(self.settings).get(name, default)
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Return fields and settings by name, without the paper."""
+        """Return the point's value on each axis of the study's grid, by name, without the paper."""
         return {name: getattr(self, name) for name in AXES[1:]} | dict(self.settings)
 
     def __str__(self) -> str:
@@ -70,9 +70,10 @@ def _hashable(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyResult:
-    """Metrics of a study's point by name.
+    """Metrics of one point of a study, by name, and whether it ran.
 
-    status: 'ran', 'out of memory' (timed metrics are NaN) or 'refused' (all are NaN). message: why.
+    status: 'ran', 'out of memory' (metrics of time are NaN) or 'refused' (by the strategy or a hook: all metrics are NaN or missing).
+    message: why. resumed: read from the file that an earlier run left.
     """
 
     status: str = "ran"
@@ -82,12 +83,12 @@ class StudyResult:
 
 
 def content_key(*parts: object) -> str:
-    """Return a file name (20 hex digits) that changes with any of the parts, for results kept from run to run."""
+    """Return a file name, 20 hex digits, that changes with any of the parts: where a study keeps a point's result from run to run."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
 class Record(Mapping[str, Any]):
-    """Study's point with its result: axes, status, message and metrics by name, also as attributes."""
+    """Point of a study with its result: axes, status, message and metrics, as keys and as attributes for expressions of study files."""
 
     def __init__(self, point: StudyPoint, result: StudyResult) -> None:
         self._all = {**point.axes, "status": result.status, "message": result.message, **result.values}
@@ -109,7 +110,7 @@ class Record(Mapping[str, Any]):
 
 
 class Points(Sequence[Record]):
-    """Records of a study's grid, in its order, as expressions of study files see them."""
+    """Points of a study's grid with their results, in order, as expressions of study files see them under the grid's name."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = tuple(records)
@@ -124,20 +125,29 @@ class Points(Sequence[Record]):
         return Points((*self._records, *other))
 
     def where(self, **wanted: Any) -> Points:
-        """Return the records with these values. wanted: axis or metric -> value, or several, of which any will do."""
+        """Return the points with these values, for expressions of study files.
+
+        wanted: axis or metric -> value, or a list of values of which any will do.
+        """
         tests = {name: tuple(value) if isinstance(value, list | tuple | set) else (value,) for name, value in wanted.items()}
         return Points([one for one in self if all(one.get(name) in some for name, some in tests.items())])
 
     def all(self, name: str, **wanted: Any) -> list[Any]:
-        """Return the metric or axis `name` of every record that `where` selects; NaN where a record has none."""
+        """Return one metric or axis of every point with these values, for expressions of study files.
+
+        name: of the metric or axis; NaN where a point has none. wanted: axis or metric -> value, or a list of which any will do.
+        """
         return [one.get(name, float("nan")) for one in self.where(**wanted)]
 
     def at(self, name: str, **wanted: Any) -> Any:
-        """Return the metric or axis `name` of the one record that `where` selects. Raises UserError where it selects none or several."""
+        """Return one metric or axis of the only point with these values, for expressions of study files.
+
+        name: of the metric or axis. wanted: axis or metric -> value. Raises UserError where no point or several have them.
+        """
         return self.one(**wanted)[name]
 
     def one(self, **wanted: Any) -> Record:
-        """Return the one record that `where` selects. Raises UserError where it selects none or several."""
+        """Return the only point with these values, for expressions of study files. Raises UserError where no point or several have them."""
         some = self.where(**wanted)
         if len(some) != 1:
             raise UserError(f"{len(some)} points, not one, with {', '.join(f'{name} {value}' for name, value in wanted.items())}")
@@ -145,6 +155,9 @@ class Points(Sequence[Record]):
         return record
 
     def table(self, *columns: str) -> pd.DataFrame:
-        """Return a table with a row a record, and these columns (all where none is named)."""
+        """Return a study's points as a table, one row each.
+
+        columns: axes and metrics to show, all where none is named; NaN where a point lacks one.
+        """
         named = [{name: one.get(name, float("nan")) for name in columns or one} for one in self]
         return pd.DataFrame(named, columns=list(columns) or None)

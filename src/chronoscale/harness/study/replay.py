@@ -35,32 +35,32 @@ KINDS: Mapping[str, tuple[Op, ...]] = {
 
 
 class Testbed(Protocol):
-    """How points of a paper's studies are planned and simulated: machines, workload, strategy and costs of each."""
+    """Interface of what plans and simulates the points of a paper's studies: machines, workload, strategy and costs of each point."""
 
     def cluster(self, point: StudyPoint) -> Cluster:
-        """Return the simulated machines of a point."""
+        """Return the simulated machines of a study's point."""
         ...
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return what a point trains. Raises UserError for data that are not installed."""
+        """Return what a study's point trains. Raises UserError for data that are not installed."""
         ...
 
     def planner(self, point: StudyPoint) -> Strategy:
-        """Return the strategy of a point, with what the point sets otherwise."""
+        """Return the strategy that plans a study's point, changed as the point's settings say."""
         ...
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
-        """Return the model that predicts durations on a point's cluster."""
+        """Return the cost model that predicts durations on the cluster of a study's point."""
         ...
 
     def check(self, replayed: Replayed) -> None:
-        """Raise UserError where an epoch does not fit into memory."""
+        """Raise UserError where a study's simulated epoch does not fit into memory."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """Study's point with its schedule and simulated trace, of which metrics are read."""
+    """Point of a study with its planned schedule and simulated trace, from which the study's metrics are read."""
 
     point: StudyPoint
     testbed: Testbed
@@ -71,38 +71,44 @@ class Replayed:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of all ranks added up, by name of operation."""
+        """Return the simulated seconds that an epoch's tasks take, summed over all ranks, by name of operation, such as 'ALLREDUCE'."""
         spent = np.bincount(self.trace.op, self.trace.duration_ns / 1e9, len(Op))
         return {op.name: float(spent[op]) for op in Op}
 
     @cached_property
     def peaks(self) -> Any:
-        """Return the peak bytes of each rank's device, float64 [ranks]."""
+        """Return the most bytes that each rank's device holds at once in the simulated epoch, float64 [ranks]."""
         return peaks(self.schedule, self.trace)
 
     @cached_property
     def parts(self) -> Breakdown:
-        """Return the parts of the epoch, such as computing and communication, in seconds."""
+        """Return what the simulated epoch's time goes to, such as computing and communication, in seconds."""
         return Breakdown.middle([self.trace])
 
     def of(self, op: str) -> Any:
-        """Return which tasks of the schedule are of an operation, bool [tasks]. op: its name."""
+        """Return which tasks of the schedule are of one operation, bool [tasks].
+
+        op: its name, such as 'H2D'. Raises KeyError for an unknown one.
+        """
         return self.schedule.op == Op[op]
 
 
-def plan_and_replay(point: StudyPoint, bed: Testbed) -> Replayed:
-    """Plan and simulate a study's point. Raises UserError where the strategy refuses the workload."""
-    cluster, planner = bed.cluster(point), bed.planner(point)
-    costs, work = bed.costs(point, cluster), bed.workload(point)
+def plan_and_replay(point: StudyPoint, testbed: Testbed) -> Replayed:
+    """Plan an epoch of a study's point by its strategy and simulate it on the point's cluster.
+
+    testbed: says how. Raises UserError where the strategy refuses the workload.
+    """
+    cluster, planner = testbed.cluster(point), testbed.planner(point)
+    costs, work = testbed.costs(point, cluster), testbed.workload(point)
     schedule = planner.plan(work, point.gpus, costs)
-    return Replayed(point, bed, cluster, work, schedule, replay(schedule, cluster, costs))
+    return Replayed(point, testbed, cluster, work, schedule, replay(schedule, cluster, costs))
 
 
-def step_s(one: Replayed) -> float:
-    """Return the median seconds between the ends of optimiser steps, a metric of studies; NaN for a single step."""
-    rows = one.trace.op == Op.OPTIMIZE
-    ends = np.zeros(one.schedule.iterations, np.int64)
-    np.maximum.at(ends, one.schedule.iteration[one.trace.task[rows]], one.trace.end_ns[rows])
+def step_s(replayed: Replayed) -> float:
+    """Return the median simulated seconds between the ends of optimiser steps, metric `step_s` of studies; NaN for a single step."""
+    rows = replayed.trace.op == Op.OPTIMIZE
+    ends = np.zeros(replayed.schedule.iterations, np.int64)
+    np.maximum.at(ends, replayed.schedule.iteration[replayed.trace.task[rows]], replayed.trace.end_ns[rows])
     return float(np.median(np.diff(ends))) / 1e9 if len(ends) > 1 else NAN
 
 
@@ -147,10 +153,10 @@ FAMILIES: Mapping[str, Callable[[Replayed, str], Any]] = {
 
 
 def metric(name: str, own: Mapping[str, Metric]) -> Metric:
-    """Return the function that reads a metric off a replayed point.
+    """Return the function that reads a metric of a study off a simulated point.
 
-    name: a built-in one, one of `own` (a study's hooks), or `family:OPERATION` such as bytes:H2D. Raises UserError for an unknown one, with
-    the nearest.
+    name: of the metric: a built-in one such as 'epoch_s', one of `own` (functions of the study's hooks), or `family:OPERATION` such as
+    'bytes:H2D'. Raises UserError for an unknown one, with the nearest.
     """
     family, _, of = name.partition(":")
     if of and family in FAMILIES:
@@ -160,20 +166,21 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
     return reader
 
 
-def measure(point: StudyPoint, bed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
-    """Plan and simulate a study's point and return its metrics by name; refusals and lack of memory are results, too.
+def measure(point: StudyPoint, testbed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
+    """Plan and simulate a study's point and return its metrics by name.
 
-    own: metrics of the study's hooks. Raises UserError for an unknown metric or strategy.
+    testbed: says how. metrics: names. own: name -> metric of the study's hooks. A strategy's refusal and lack of memory give a
+    result with status and message. Raises UserError for an unknown metric or strategy.
     """
     known = {name: metric(name, own) for name in metrics}
-    bed.planner(point)  # a name that is wrong is no refusal
+    testbed.planner(point)  # a name that is wrong is no refusal
     try:
-        one = plan_and_replay(point, bed)
+        one = plan_and_replay(point, testbed)
     except UserError as error:
         return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
     values = {name: read(one) for name, read in known.items()}
     try:
-        bed.check(one)
+        testbed.check(one)
     except UserError as error:
         timed = {name: NAN for name in values if name in TIMED or name.startswith(("part:", "part_share:"))}
         return StudyResult("out of memory", str(error), values | timed)

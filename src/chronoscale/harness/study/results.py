@@ -20,11 +20,11 @@ from chronoscale.reports.table_formats import to_csv
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredResult:
-    """Study's result as read from its JSON file.
+    """Result of a study as read from its JSON file, for the page that `chronoscale reproduce --into` makes.
 
-    made: ISO date. minutes, environment (device, versions, commit): of the run that wrote it. resumed: how many points an earlier run had
-    left, whose minutes and commit are not among these. quick: whether of a subset. transcribed: where its numbers come from, of a result
-    taken from a page; else ''.
+    way: 'executed', 'simulated', 'counted' or 'modelled'. made: ISO date. minutes, environment (device, versions, commit): of the run that
+    wrote it. resumed: how many points an earlier run had left, whose minutes and commit are not among these. quick: whether only a subset
+    of points ran. transcribed: where the numbers come from, of a result taken from a page; else ''.
     """
 
     study: str
@@ -39,10 +39,10 @@ class StoredResult:
 
 
 def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
-    """Run a study and write its findings: `<name>.json`, a CSV a table, an SVG and a PNG a drawing.
+    """Run a study and write what it finds into a folder: `<name>.json`, a CSV a table, an SVG and a PNG a drawing.
 
-    way: how numbers are made, such as 'simulated'. quick: whether `run` computes a subset. Returns the findings of `run`. Raises UserError
-    where a quick result would replace a whole one.
+    name: of the study, such as 'figure-8'. way: how its numbers are made, such as 'simulated'. quick: whether `run` evaluates only a
+    subset. run: does the work; its findings are returned. Raises UserError where a quick result would replace a whole one.
     """
     import torch  # noqa: PLC0415 (for its version)
 

@@ -11,9 +11,9 @@ EVERY_S = 0.02
 
 
 class Sampler:
-    """Context manager that samples the memory of processes started within it, for executed studies.
+    """Context manager that samples the memory of the processes started within it every 20 ms, for studies that train on this machine.
 
-    `bytes`: the most they held at once, without files that they map (rss - shared).
+    `bytes`, after it: the most that they held at once, without files that they map (resident less shared).
     """
 
     def __init__(self) -> None:

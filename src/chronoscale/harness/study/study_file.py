@@ -28,7 +28,7 @@ K = TypeVar("K", bound=Keys)
 
 
 class Repeated(Keys):
-    """Entry of a study file that may be repeated, once for each turn of a loop."""
+    """Entry of a study's YAML file that may be repeated, once for each turn of a loop."""
 
     over: Mapping[str, Expression] = Field({}, alias="for", description="loops: a variable, or several with commas -> expression")
     let: Mapping[str, Expression] = Field({}, description="names for this entry -> expression")
@@ -37,7 +37,7 @@ class Repeated(Keys):
 
 
 class Row(Repeated):
-    """Row of a study, published beside ours: `printed` goes with a number `ours`, `range` with a list `ours`."""
+    """Row of a study's YAML file: a published number beside ours (`printed` and a number `ours`) or a range (`range` and a list `ours`)."""
 
     what: str = Field("", description="template")
     printed: Expression = None
@@ -48,7 +48,7 @@ class Row(Repeated):
 
 
 class Table(Keys):
-    """Table of details of a study: columns of a grid's points, or rows."""
+    """Table of details in a study's YAML file, written as a CSV: columns of a grid's points, or rows."""
 
     points: str = Field("", description="name of a grid")
     columns: Sequence[str] = ()
@@ -57,13 +57,13 @@ class Table(Keys):
 
 
 class Note(Repeated):
-    """Sentence or two of a study that must be read with its rows."""
+    """Note in a study's YAML file: a sentence or two that must be read with its rows."""
 
     say: str = Field("", description="template")
 
 
 class Panel(Repeated):
-    """Panel of a study's drawing."""
+    """Panel of a drawing in a study's YAML file."""
 
     title: str = Field("", description="template")
     x: str = ""
@@ -76,7 +76,7 @@ class Panel(Repeated):
 
 
 class Chart(Keys):
-    """Drawing of a study; its file is named as the study, with `suffix`."""
+    """Drawing in a study's YAML file; its image is named as the study, with `suffix`."""
 
     kind: Literal["lines", "stacks", "ranges", "dots", "heatmaps", "matrix"]
     suffix: str = ""
@@ -126,9 +126,9 @@ class PaperFile(Keys):
 
 
 def load(path: Path | Traversable) -> StudyFile:
-    """Read and check a study file.
+    """Read and check a study's YAML file, for `chronoscale study` and `chronoscale reproduce`.
 
-    `base`'s keys stand for those that it lacks. Raises UserError in one line: the file, the key, what was expected.
+    Keys that it lacks are taken from the study that its `base` names. Raises UserError in one line: the file, the key, what was expected.
     """
     data = _read(path)
     if isinstance(base := data.get("base"), str):
@@ -138,13 +138,20 @@ def load(path: Path | Traversable) -> StudyFile:
 
 
 def paper_file(paper: str) -> PaperFile:
-    """Read and check what a paper's studies share; empty for '' and where there is no file. Raises UserError as `load`."""
+    """Read and check a paper's `paper.yaml`, which all of its studies share: testbed, hooks, metrics, names and notes.
+
+    paper: its key, such as 'fast'. Empty for '' and where there is no such file. Raises UserError in one line: the file, the key, what was
+    expected.
+    """
     path = folder(paper).joinpath("paper.yaml")
     return _checked(path, _read(path), PaperFile) if paper and path.is_file() else PaperFile()
 
 
 def folder(paper: str) -> Traversable:
-    """Return the folder of a paper's study files, or the path of one such as 'real/figure-8.yaml', within the package."""
+    """Return the folder with a paper's study files in the installed package.
+
+    paper: its key, such as 'real', or a path such as 'real/figure-8.yaml'.
+    """
     return resources.files("chronoscale").joinpath(f"studies/{paper}")
 
 

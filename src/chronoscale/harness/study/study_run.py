@@ -27,10 +27,11 @@ from chronoscale.reports.published import Printed
 def run_study(
     study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
 ) -> Findings:
-    """Run a study, store its result in `folder` and return its findings.
+    """Run a study, write its result into `folder` and return what it found, for `chronoscale study` and `chronoscale reproduce`.
 
-    name: of its files. printed: what the paper prints of it, None for a study of one's own. quick: a subset of points. workers: processes.
-    Points are kept in `<name>.points`, so that a second run goes on.
+    name: of its files, such as 'figure-8'. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line
+    for each point that is done. quick: a subset of the points. workers: processes. Points are kept in `<name>.points`, so that a second run
+    goes on.
     """
     points = folder / f"{name}.points"
     return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points))
@@ -39,10 +40,11 @@ def run_study(
 def run(
     study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, folder: Path | None = None
 ) -> Findings:
-    """Evaluate a study's grids and return its rows, tables, notes and drawings.
+    """Evaluate the points of a study's grids and return its rows, tables, notes and drawings; `run_study` also writes them.
 
-    name: of its drawings' files. printed: as in `run_study`. workers: processes. kept: folder of points done before, None: none. Raises
-    UserError for what the file has wrong.
+    name: of its drawings' files. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line for each
+    point that is done. quick: a subset of the points. workers: processes. folder: of points that an earlier run left, None: none. Raises
+    UserError for what the study file has wrong.
     """
     shared = paper_file(study.paper)
     hooks = (*shared.hooks, *study.hooks)

@@ -11,9 +11,10 @@ K = TypeVar("K")
 
 
 def medians_in_turn(calls: Mapping[K, Callable[[], object]], repeats: int, warmup: int = 1) -> dict[K, float]:
-    """Time calls in turn, so that drift of the machine hits all alike, and return each one's median seconds, for studies.
+    """Time functions in this process for a study, one call of each in turn, and return each one's median seconds.
 
-    calls: name -> function. repeats: timed calls of each, after `warmup` that do not count.
+    In turn, so that a machine that becomes slower slows all alike. calls: name -> function. repeats: timed calls of each, after `warmup`
+    calls that are left out.
     """
     taken: dict[K, list[float]] = {name: [] for name in calls}
     for repeat in range(warmup + repeats):

@@ -40,7 +40,7 @@ def _clean(axes: Axes) -> None:
 
 
 def epoch_bars(section: Section) -> Drawing:
-    """Draw the epoch seconds of every result, for sections with one rank count; simulated bars are hollow."""
+    """Draw the epoch seconds of every result, for a report's section with one number of ranks; simulated bars are hollow."""
     looks_by_label = looks(section.report_labels)
     runs = [run for group in section.by_ranks(section.comparable).values() for run in group]
 
@@ -67,7 +67,7 @@ def epoch_bars(section: Section) -> Drawing:
 
 
 def time_by_op(section: Section) -> Drawing:
-    """Draw stacked seconds that a rank spends in each operation, on the fewest and on the most ranks."""
+    """Draw a report's stacked bars of the seconds that a rank spends in each operation, on the fewest and on the most ranks."""
     by_ranks = section.by_ranks()
     panels = [(ranks, by_ranks[ranks]) for ranks in dict.fromkeys([min(by_ranks), max(by_ranks)])]
     ops = [op for op in Op if any(run.op_seconds.get(op.name, 0.0) > 0 for _, runs in panels for run in runs)]
@@ -109,8 +109,9 @@ def _stack(axes: Axes, section: Section, runs: list[StrategyResult], ops: list[O
 
 
 def fidelity(section: Section) -> Drawing:
-    """Draw the error of the prediction in each operation, with whiskers of the measurement's own spread; a panel a strategy
-    and rank count.
+    """Draw the error of the simulator's prediction in each operation, a panel a strategy and number of ranks, for a report.
+
+    Whiskers show the measurement's own spread.
     """
     looks_by_label = looks(section.report_labels)
     panels = [(section.label(run), run.ranks, run.prediction.frame) for run in section.runs if run.prediction]
@@ -145,7 +146,7 @@ def fidelity(section: Section) -> Drawing:
 
 
 def timelines(section: Section) -> list[Drawing]:
-    """Draw one figure a result that has a timeline, on a common time axis for those on as many ranks."""
+    """Draw a report's timelines, one figure for each result that has one, on a common time axis for those on as many ranks."""
     runs = [run for run in section.runs if run.timeline is not None and len(run.timeline)]
     drawings = []
     for i, run in enumerate(runs):

@@ -23,13 +23,13 @@ SHADED = "Shaded: nine tenths of the draws."
 
 
 def labelled_curves(section: Section) -> list[tuple[str, list[StrategyResult]]]:
-    """Return every curve: its label, and its results with ranks ascending."""
+    """Return the curves of a report's section: label, and its results with ranks ascending."""
     curves = [(label, section.curve(label)) for label in section.labels]
     return [line for line in curves if line[1]]
 
 
 def has_several_counts(section: Section) -> bool:
-    """Return whether any strategy ran on more than one rank count, so that curves mean something."""
+    """Return whether any strategy of a report's section ran on more than one number of ranks, so that curves mean something."""
     return any(len(runs) > 1 for _, runs in labelled_curves(section))
 
 
@@ -68,7 +68,10 @@ def _rank_axis(axes: Axes, section: Section) -> None:
 
 
 def epoch_time(section: Section) -> Drawing:
-    """Draw epoch seconds against ranks, both logarithmic, with ideal scaling of the baseline; whiskers where there are repeats."""
+    """Draw a report's curves of epoch seconds against ranks, both logarithmic, with ideal scaling of the baseline.
+
+    Whiskers where there are repeats, a shaded band where there are draws.
+    """
     curves, looks_by_label = labelled_curves(section), looks(section.report_labels)
 
     def paint(figure: Figure) -> None:
@@ -99,7 +102,7 @@ def epoch_time(section: Section) -> Drawing:
 
 
 def scaling(section: Section) -> Drawing:
-    """Draw parallel efficiency and imbalance ratio against ranks: the two panels of REAL, Figure 15."""
+    """Draw a report's curves of parallel efficiency and of imbalance against ranks: the two panels of REAL, Figure 15."""
     curves = labelled_curves(section)
 
     def paint(figure: Figure) -> None:
@@ -156,7 +159,10 @@ def _panel(axes: Axes, section: Section, values: Callable[[list[StrategyResult]]
 
 
 def losses(section: Section) -> Drawing:
-    """Draw loss against steps, a panel a rank count. Curves that coincide stay visible: each is drawn thinner than the one under it."""
+    """Draw a report's curves of training loss against steps, a panel a number of ranks.
+
+    Curves that coincide stay visible: each is drawn thinner than the one under it.
+    """
     looks_by_label, panels = looks(section.report_labels), section.by_ranks([run for run in section.runs if run.losses])
 
     def paint(figure: Figure) -> None:

@@ -23,9 +23,10 @@ def dots(
     cells: Sequence[str],
     panels: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> Drawing:
-    """Draw one dot a strategy and cell. panels: title -> strategy -> one value a cell.
+    """Draw a study's dot chart: one dot a strategy and cell (such as data set and model), on a logarithmic axis.
 
-    NaN leaves a gap; infinity stands for a lost point, drawn as a cross at the bottom.
+    name: of its file. panels: title -> strategy -> one value a cell. NaN leaves a gap; infinity stands for a lost point, drawn as a cross
+    at the bottom.
     """
     names = list(dict.fromkeys(label for series in panels.values() for label in series))
     looks_by_name = looks(names)

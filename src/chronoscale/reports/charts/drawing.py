@@ -18,7 +18,7 @@ DPI = 160
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Finished figure of a report, as SVG with a name and a caption.
+    """Finished figure of a report or study, as SVG and PNG with a title and a caption.
 
     name: of its file; caption: one paragraph that can be understood without the text around it; svg: without an XML head.
     """
@@ -31,7 +31,10 @@ class Drawing:
 
 
 def draw(name: str, title: str, caption: str, inches: tuple[float, float], paint: Callable[[Figure], None]) -> Drawing:
-    """Let `paint` fill a new figure and return the drawing. The same input gives the same bytes."""
+    """Make a finished figure of a report or study: `paint` fills an empty matplotlib figure of this size.
+
+    name: of its file. The same input gives the same bytes.
+    """
     with matplotlib.rc_context(dict(RC)):  # type: ignore[arg-type]
         figure = Figure(figsize=inches, layout="constrained")
         paint(figure)

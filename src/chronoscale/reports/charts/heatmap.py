@@ -14,7 +14,7 @@ from chronoscale.strategies.costs import Floats
 
 
 class Heat(NamedTuple):
-    """Busy share of each GPU over time: `share` float64 [ranks, bins] in 0..1 over the first `seconds` of an epoch."""
+    """Panel of a study's heat maps: `share` float64 [ranks, bins], 0 to 1, is how busy each GPU is over the first `seconds` of an epoch."""
 
     title: str
     share: Floats
@@ -22,7 +22,10 @@ class Heat(NamedTuple):
 
 
 def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], columns: int) -> Drawing:
-    """Draw GPU against time; white is idle, dark is busy throughout a bin."""
+    """Draw a study's heat maps of GPU against time, in so many columns; white is idle, dark is busy throughout a bin.
+
+    name: of its file.
+    """
     columns = min(columns, len(panels))
     lines = math.ceil(len(panels) / columns)
 
@@ -47,7 +50,10 @@ def heatmaps(name: str, title: str, caption: str, panels: Sequence[Heat], column
 
 
 def matrix(name: str, title: str, caption: str, values: Floats) -> Drawing:
-    """Draw a matrix between threads. values: float64 [T, T], each in its square; negative ones are left blank."""
+    """Draw a study's matrix of values between threads.
+
+    name: of its file. values: float64 [threads, threads], each in its square; negative ones are left blank.
+    """
     visible = np.where(values < 0, np.nan, values)
 
     def paint(figure: Figure) -> None:

@@ -13,9 +13,10 @@ from chronoscale.reports.charts.style import looks
 
 
 class Panel(NamedTuple):
-    """Panel of a line chart.
+    """Panel of a report's or study's line chart.
 
-    series: label -> (x, y); fits: label of a series -> (x, y) of the curve fitted to it, drawn thin; scale: matplotlib's, of x and y.
+    x, y: labels of the axes. series: label -> (x, y); fits: label of a series -> (x, y) of the curve fitted to it, drawn thin; scale:
+    matplotlib's, of x and y. diagonal: whether to draw y = x.
     """
 
     title: str
@@ -29,7 +30,10 @@ class Panel(NamedTuple):
 
 
 def lines(name: str, title: str, caption: str, panels: Sequence[Panel]) -> Drawing:
-    """Draw panels side by side; a label keeps its look across them. Curves that coincide are drawn as bands, each thinner than the last."""
+    """Draw a report's or study's line chart, panels side by side; a label keeps its colour across them.
+
+    name: of its file. Curves that coincide are drawn as bands, each thinner than the last.
+    """
     labels = list(dict.fromkeys(label for panel in panels for label in panel.series))
     looks_by_label = looks(labels)
 

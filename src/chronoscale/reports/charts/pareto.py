@@ -16,9 +16,10 @@ LABELLED = 12  # points of a front that carry their names; of more, these are sp
 
 
 class Mark(NamedTuple):
-    """Mark of one candidate.
+    """Mark of one candidate of `chronoscale advise` in a report's Pareto chart.
 
-    label: whose colour it has; name: shown where it is on the front; low, high: its time in nine tenths of the draws, NaN without draws.
+    label: whose colour it has, such as the strategy; name: shown where it is on the front; front: whether no other beats it in both; low,
+    high: its time in nine tenths of the draws, NaN without draws.
     """
 
     label: str
@@ -31,7 +32,10 @@ class Mark(NamedTuple):
 
 
 def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
-    """Draw marks with both axes logarithmic; candidates of no time are left out."""
+    """Draw a report's Pareto chart of `chronoscale advise`: an epoch's time against GPU-hours, a mark a candidate, both logarithmic.
+
+    name: of its file. Candidates of no time are left out.
+    """
     visible = [mark for mark in marks if mark.epoch_s > 0 and mark.gpu_hours > 0]
     looks_by_label = looks(list(dict.fromkeys(mark.label for mark in marks)))
     front = sorted((mark for mark in visible if mark.front), key=lambda mark: mark.gpu_hours)

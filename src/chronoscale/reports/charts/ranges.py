@@ -18,7 +18,7 @@ OURS, PUBLISHED = COLOURS[1], MUTED
 
 
 class Span(NamedTuple):
-    """Lowest, mean and highest value; NaN for those that are not known."""
+    """Lowest, mean and highest value in a study's range chart; NaN for those that are not known."""
 
     low: float
     mean: float
@@ -26,9 +26,9 @@ class Span(NamedTuple):
 
 
 def ranges(name: str, title: str, caption: str, unit: str, rows: Sequence[tuple[str, Span, Span]], log: bool = True) -> Drawing:
-    """Draw one line a row: label, published span, our span.
+    """Draw a study's range chart: for each row its label, the range that the paper prints, and ours.
 
-    Bars reach from low to high, a dot is the mean, a tick an end without another.
+    name: of its file. Bars reach from low to high, a dot is the mean, a tick an end without another.
     """
 
     def paint(figure: Figure) -> None:

@@ -15,7 +15,10 @@ from chronoscale.reports.charts.style import COLOURS
 def stacks(
     name: str, title: str, caption: str, unit: str, parts: Sequence[str], panels: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Drawing:
-    """Draw stacked bars. panels: title -> label of a bar -> one length a part, in the order of `parts`."""
+    """Draw a study's stacked horizontal bars.
+
+    name: of its file. panels: title -> label of a bar -> one length a part, in the order of `parts`.
+    """
     columns = min(3, max(len(panels), 1))
     lines = math.ceil(max(len(panels), 1) / columns)
     tallest = max((len(bars) for bars in panels.values()), default=1)

@@ -76,23 +76,29 @@ RC: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colour and marker of one strategy."""
+    """Colour and marker of one strategy in a report's charts."""
 
     colour: str
     marker: str
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return colour and marker by name, in the given order; colours repeat after eight names, pairs after forty."""
+    """Return the colour and marker of each strategy (or label) in a report's charts, by the order of `names`.
+
+    Colours repeat after eight names, pairs after forty.
+    """
     return {name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
 
 
 def dash(kind: str) -> Literal["-"] | tuple[float, tuple[float, float]]:
-    """Return the line style of a kind: executed lines are solid, simulated ones dashed."""
+    """Return the line style of a report's curves: executed ones are solid, simulated ones dashed.
+
+    kind: 'executed' or 'simulated'.
+    """
     return "-" if kind == "executed" else (0, (5, 2))
 
 
 def ink_on(colour: str) -> str:
-    """Return black or white, whichever reads on `colour` ('#rrggbb')."""
+    """Return the colour of text on a bar of a report's chart: black or white, whichever reads on `colour` ('#rrggbb')."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"

@@ -23,7 +23,7 @@ COLUMNS = 3
 
 
 class Panel(NamedTuple):
-    """Panel of one quantity: its value as simulated, and at both ends of each assumption."""
+    """Panel of a report's tornado chart: one quantity as simulated, and at both ends of each assumption's range."""
 
     title: str
     unit: str
@@ -32,7 +32,10 @@ class Panel(NamedTuple):
 
 
 def tornado(section: Section) -> Drawing:
-    """Draw a panel a strategy's epoch, and one for each speed-up over the baseline; a row an assumption."""
+    """Draw a report's tornado chart: how far each assumption of a simulation moves epochs and speed-ups, the largest effect on top.
+
+    A panel for each strategy's epoch, and one for each speed-up over the baseline; a row an assumption.
+    """
     effects = largest_effects(section)
     panels = _panels(section, effects)
     lines = math.ceil(len(panels) / COLUMNS)
@@ -71,7 +74,7 @@ def _ends_of(effect: AssumptionEffect, name: str, values: Callable[[StrategyEffe
 
 
 def _panel(title: str, unit: str, values_by_assumption: list[Ends | None]) -> Panel:
-    """Return the panel of one quantity. known: a row an assumption, None where it does not move the quantity."""
+    """Return the panel of one quantity. values_by_assumption: a row an assumption, None where it does not move the quantity."""
     middle = next(values[0] for values in values_by_assumption if values is not None)
     return Panel(title, unit, middle, [(middle, middle) if values is None else (values[1], values[2]) for values in values_by_assumption])
 

@@ -15,7 +15,7 @@ from chronoscale.reports.training_run import NAN, WAITING, TrainingRun
 
 
 def stages(run: TrainingRun, name: str) -> Drawing:
-    """Draw control plane and data plane of one run over time, and the seconds of every epoch below."""
+    """Draw a training run for a report: control plane and ranks over time, and the seconds of every epoch below. name: of its file."""
     zero = min([e.start_ns - e.switch_ns for e in run.epochs] + [a.start_ns for a in run.activities])
     kinds = list(dict.fromkeys(activity.what for activity in run.activities))
     colours = dict(zip(run.stages, (COLOURS[0], COLOURS[6], COLOURS[3]), strict=False))
@@ -60,8 +60,9 @@ def stages(run: TrainingRun, name: str) -> Drawing:
 
 
 def progress(runs: Sequence[TrainingRun], name: str) -> Drawing:
-    """Draw the loss of runs by epoch, a series a run; in a second panel, where anything validated, the first of the scores
-    that there are.
+    """Draw the loss of training runs by epoch for a report, a series a run; where anything validated, a score in a second panel.
+
+    name: of its file. The score is the first that there is.
     """
     curves_by_title = {"training loss": [[epoch.loss for epoch in run.epochs] for run in runs]}
     caption = "Mean loss of every epoch"

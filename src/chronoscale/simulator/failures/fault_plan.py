@@ -15,7 +15,7 @@ Policy = Literal["restart", "shrink", "stop"]
 
 
 class TaskFailure(NamedTuple):
-    """Failure of the rank that runs `task`, while it does, in the epoch of that number from 0."""
+    """Simulated failure of the rank that runs `task` (a row of the schedule), while it does, in the epoch of that number from 0."""
 
     epoch: int
     task: int
@@ -23,11 +23,11 @@ class TaskFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """Failures of devices in a training, checkpoints, and the policy after a failure.
+    """Failures of devices that a simulated training meets, its checkpoints, and what is done after a failure.
 
-    every: iterations between checkpoints; checkpoint_s: what writing one takes; detect_s, restart_s: until a failure is noticed, and then
-    until training goes on. mtbf_s: mean time between failures of one device, None where none fails at random. times_s, tasks: failures at
-    stated times and tasks.
+    policy: 'restart', 'shrink' (go on with a rank less) or 'stop'. every: iterations between checkpoints; checkpoint_s: what writing one
+    takes; detect_s, restart_s: until a failure is noticed, and then until training goes on. mtbf_s: mean time between failures of one
+    device, None where none fails at random. times_s, tasks: failures at stated times and tasks.
     """
 
     policy: Policy
@@ -51,15 +51,15 @@ class FaultPlan:
 
 
 class FailurePositions(NamedTuple):
-    """Positions at which tasks fail: iterations done, and ns into the next; ascending."""
+    """Positions in a simulated training at which tasks fail: iterations done, and ns into the next; ascending."""
 
     positions: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, plan: FaultPlan, schedule: Schedule, trace: Trace) -> FailurePositions:
-        """Find the positions of a plan's tasks.
+        """Find where in a simulated training the tasks that a fault plan lets fail are.
 
-        trace: an epoch of `schedule`. Raises UserError for a task that the schedule does not have.
+        trace: a simulated epoch of `schedule`. Raises UserError for a task that the schedule does not have.
         """
         pace, begin = Pace.of(schedule, trace), int(trace.start_ns.min()) if len(trace) else 0
         for epoch, task in plan.tasks:

@@ -32,7 +32,7 @@ class FailureSummary:
 
     @classmethod
     def of(cls, results: Sequence[TrainingResult], epochs: int) -> FailureSummary:
-        """Summarise the results of one draw or more."""
+        """Summarise simulated trainings, one a draw of when devices fail, at least one."""
         trained = sorted((result for result in results if result.ended == "trained"), key=lambda result: result.ns)
         spans = [result.ns / 1e9 for result in trained] or [float("nan")]
         median = trained[(len(trained) - 1) // 2] if trained else None
@@ -50,5 +50,5 @@ class FailureSummary:
 
     @property
     def ending(self) -> str:
-        """Sentence on how the draws ended."""
+        """Return in words how the draws ended, such as 'trained 9, stopped 1'."""
         return ", ".join(how if len(self.ended) == 1 else f"{how} {count}" for how, count in self.ended.items())

@@ -33,9 +33,10 @@ NO_POSITIONS = FailurePositions(())
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """Result of one simulated training. ended: how; ranks: on how many; done: what share of it was trained; restarts: how often it went on.
+    """Result of one simulated training on devices that fail.
 
-    ns = useful_ns (iterations that count) + writing_ns (checkpoints that count) + lost_ns (iterations repeated, detection, restarts).
+    ended: how; ranks: on how many; done: what share of it was trained; restarts: how often it went on. ns = useful_ns (iterations that are
+    kept) + writing_ns (checkpoints that are kept) + lost_ns (iterations repeated, detection, restarts).
     """
 
     ended: Ended
@@ -60,10 +61,11 @@ def simulate_training(
     draw: int = 0,
     most: int = MOST_FAILURES,
 ) -> TrainingResult:
-    """Simulate a training of `epochs` epochs, begun on `ranks` ranks at `pace`, until it ends.
+    """Simulate a training of `epochs` epochs on devices that fail, begun on `ranks` ranks at `pace`, until it ends.
 
-    points: failures at tasks of its schedule (`FailurePositions.of`); on: returns the pace on fewer ranks, None where there is no schedule
-    for that many; most: failures after which it counts as endless. Equal seeds and draws fail at equal times.
+    plan: failures, checkpoints and what follows a failure. points: failures at tasks of its schedule (`FailurePositions.of`); on: returns
+    the pace on fewer ranks, None where there is no schedule for that many; most: failures after which it counts as endless. Equal seeds and
+    draws fail at equal times.
     """
     numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(draw,)))
     return _Training(plan, pace, ranks, epochs, list(points.positions), on, numbers, most).run()

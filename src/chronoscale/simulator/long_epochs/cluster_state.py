@@ -16,7 +16,7 @@ from chronoscale.strategies.schedule import Ints, Op
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterState:
-    """Times at which one stretch leaves the ranks of a cluster, and the next one begins; int64 [ranks] both.
+    """When the ranks of a simulated cluster are free between two stretches (parts of a long epoch); int64 [ranks] both.
 
     ended_ns: end of each rank's last optimiser step, from when on all its streams are free; launched_ns: from when on its host may launch
     what comes next. Streams need no more: no row of a rank starts before that step. Hosts run ahead of the device: one has launched all
@@ -29,7 +29,7 @@ class ClusterState:
 
     @classmethod
     def idle(cls, ranks: int) -> ClusterState:
-        """Return the state before an epoch: everything is free at 0."""
+        """Return the state of a simulated cluster before an epoch: everything is free at 0."""
         return cls(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
 
@@ -42,7 +42,7 @@ def replay_stretch(
     shares: Shares | None = None,
     engine: Engine = "native",
 ) -> tuple[Ints, Ints, ClusterState]:
-    """Replay one stretch from where the one before left the cluster.
+    """Simulate one stretch (a part of an epoch too long for memory) from where the one before left the cluster.
 
     Return the rows' start and end (ns on the epoch's clock, int64 [n] each) and the state that the stretch leaves behind. Its first rows,
     the opening steps, stand for the last optimiser step of each rank: they start at 0 and end when that step did, whatever `ns`, `launches`

@@ -17,9 +17,9 @@ from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lockstep:
-    """Structure of a stretch in lockstep: k rows of each rank, of which row i * ranks + r is the i-th of rank r.
+    """Part of a simulated epoch in which all ranks run the same k rows one after another: row i * ranks + r is the i-th of rank r.
 
-    joint: all ranks meet; step: an optimiser step; begins: an iteration begins. All bool [k].
+    joint: all ranks meet in a collective; step: an optimiser step; begins: an iteration begins. All bool [k].
     """
 
     joint: Bool
@@ -28,7 +28,7 @@ class Lockstep:
 
     @classmethod
     def of(cls, schedule: Schedule, device: Device) -> Lockstep | None:
-        """Return the structure of `schedule`; None where it is not in lockstep.
+        """Return the common order of rows of a schedule whose ranks run in lockstep, for a faster replay; None where they do not.
 
         That is where ranks differ, where a row may start before the one before it on its rank has ended, where ranks wait for one another
         otherwise than all together, or where hosts do work of their own.
@@ -51,9 +51,10 @@ class Lockstep:
         return cls(collective >= 0, op == Op.OPTIMIZE, np.diff(iteration, prepend=-1) > 0)
 
     def replay(self, schedule: Schedule, ns: Ints, launch_ns: int, state: ClusterState) -> tuple[Ints, Ints, ClusterState]:
-        """Replay a stretch of this structure: start and end of rows (ns, int64 [k * ranks]) and the state that it leaves behind.
+        """Simulate a stretch (part of a long epoch) of ranks in lockstep, a row of all ranks at a time.
 
-        ns: what rows take; launch_ns: what a kernel takes the host.
+        Returns start and end of rows (ns, int64 [k * ranks]) and the state that it leaves behind. ns: what rows take; launch_ns: what a
+        kernel takes the host; state: that the stretch before left.
         """
         ranks, rows = schedule.ranks, len(self.step)
         duration = ns.reshape(rows, ranks)

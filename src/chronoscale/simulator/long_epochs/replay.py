@@ -28,7 +28,10 @@ from chronoscale.strategies.trace import Source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayResult:
-    """Figures of a replayed epoch. summary, op_seconds: as of its trace; links: bytes and utilisation of each link."""
+    """Figures of a simulated epoch that is too long for a trace.
+
+    summary, op_seconds: as of its trace; links: bytes and utilisation of each link.
+    """
 
     tally: Tally
     cluster: Cluster
@@ -38,11 +41,14 @@ class ReplayResult:
 
     @property
     def rows(self) -> int:
-        """Number of rows of the epoch."""
+        """Return how many tasks (rows) the epoch has."""
         return int(self.tally.rows.sum())
 
     def check(self) -> None:
-        """Check that all ranks fit in memory. Raises UserError for the rank that needs most, with where and by how much."""
+        """Check that all ranks of the simulated epoch fit in memory.
+
+        Raises UserError for the rank that needs most, with where and by how much.
+        """
         rank, place = self.tally.top
         check_rank(self.tally.schedule, self.cluster, rank, int(self.tally.peaks[rank]), place)
 
@@ -87,7 +93,7 @@ class _Shape:
 
 
 def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: CostModel) -> ReplayResult:
-    """Replay an epoch of at least one stretch on the first devices of `cluster`.
+    """Simulate an epoch too long for memory, given as consecutive stretches, at least one, and return its figures.
 
     Each stretch is replayed from where the one before left the cluster, to the nanosecond as the whole epoch would be: a row of all ranks
     at a time where they are in lockstep and share nothing, else by the engine.

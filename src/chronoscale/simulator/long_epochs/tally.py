@@ -18,7 +18,7 @@ _TOGETHER = [int(op) for op in COLLECTIVES]
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """Figures of the stretches so far, without their opening steps. schedule: the last one's.
+    """Figures of a long simulated epoch, added up stretch by stretch, without their opening steps. schedule: the last stretch's.
 
     Int64: op_ns and rows [ops], over all ranks; busy_ns [ranks]; held, peak [ranks]: bytes beside `resident`, now and at most; place [4,
     ranks]: where the peak is (task, op, unit, iteration).
@@ -42,9 +42,9 @@ class Tally:
         self.place = np.full((4, self.schedule.ranks), -1, np.int64)
 
     def add(self, stretch: Stretch, begin: Ints, end: Ints, sources: set[Source], lockstep: bool) -> None:
-        """Add a stretch whose rows start and end at these times (ns on the epoch's clock), int64 [n] each.
+        """Add the figures of a simulated stretch whose rows start and end at these times (ns on the epoch's clock), int64 [n] each.
 
-        lockstep: whether its ranks are.
+        sources: where durations come from. lockstep: whether its ranks run in lockstep.
         """
         schedule = self.schedule = stretch.schedule
         ranks = schedule.ranks
@@ -101,33 +101,33 @@ class Tally:
 
     @property
     def span_ns(self) -> int:
-        """Length of the epoch, ns."""
+        """Return the length of the simulated epoch, ns."""
         return self.last_ns - self.first_ns
 
     @property
     def idle(self) -> int:
-        """Number of ranks that have no work."""
+        """Return how many ranks have no work."""
         return self.schedule.ranks - len(self.works)
 
     @property
     def peaks(self) -> Ints:
-        """Peak device memory of each rank (bytes), int64 [ranks]."""
+        """Return the peak device memory of each rank (bytes), int64 [ranks]."""
         return self.schedule.resident + self.peak
 
     @property
     def top(self) -> tuple[int, TaskPlace | None]:
-        """The rank that holds most memory, and where it does; None for its resident data."""
+        """Return the rank that holds most memory, and the task at which it does; None for its resident data."""
         rank = int(np.argmax(self.peak))
         place = TaskPlace(*self.place[:, rank].tolist())
         return rank, place if place.task >= 0 else None
 
     @property
     def op_seconds(self) -> pd.Series[float]:
-        """Seconds in each operation that occurs, summed over ranks."""
+        """Return the simulated seconds in each operation that occurs, summed over ranks."""
         return pd.Series({op.name: float(self.op_ns[op]) / 1e9 for op in Op if self.rows[op]}, dtype=float)
 
     def summary(self, device: str) -> Summary:
-        """Summarise the epoch as that of a trace. device: how the summary names where it ran."""
+        """Summarise the long epoch as that of a trace. device: how the summary names where it was simulated."""
         schedule, span = self.schedule, self.span_ns
         return Summary(
             strategy=schedule.name,

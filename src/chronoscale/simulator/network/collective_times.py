@@ -54,7 +54,7 @@ from chronoscale.strategies.trace import Source
 
 
 def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
-    """Return the rows that take part in collectives and how long each lasts (ns), both int64 [rows].
+    """Return how long each collective of a schedule lasts on a simulated cluster: the rows that take part, and ns; both int64 [rows].
 
     Raises ValueError when a communication row has no collective id, or another row has one.
     """
@@ -62,14 +62,14 @@ def times(schedule: Schedule, cluster: Cluster) -> tuple[Ints, Ints]:
 
 
 class TimedCollectives(NamedTuple):
-    """Collectives of a schedule, and what each takes."""
+    """Collectives of a schedule, and what each takes on a simulated cluster."""
 
     collectives: Collectives
     costs: CollectiveCosts
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster) -> TimedCollectives:
-        """Find the collectives of `schedule` and what each takes.
+        """Find the collectives of a schedule and what each takes on a simulated cluster.
 
         Raises ValueError when a communication row has no collective id, or another row has one.
         """
@@ -77,12 +77,12 @@ class TimedCollectives(NamedTuple):
         return cls(collectives, collective_costs(collectives, schedule, cluster) if len(collectives) else CollectiveCosts.unknown(0))
 
     def times(self) -> tuple[Ints, Ints]:
-        """Return the rows that take part and how long each lasts (ns), both int64 [rows]."""
+        """Return the schedule's rows that take part in collectives and how long each lasts (ns), both int64 [rows]."""
         return self.collectives.row, np.repeat(np.rint(self.costs.seconds * 1e9).astype(np.int64), self.collectives.size)
 
 
 def collective_costs(collectives: Collectives, schedule: Schedule, cluster: Cluster) -> CollectiveCosts:
-    """Return the duration of every collective on the links of `cluster`, by the model that fits it: NCCL's, or alpha-beta."""
+    """Return the simulated duration of every collective, by the model that fits the cluster's links: NCCL's, or alpha-beta."""
     if origin(cluster) is Source.FITTED or cluster.collectives == "alpha-beta":
         return alpha_beta_costs(collectives, cluster)
     return NcclModel.of(cluster, patterns(cluster)).costs(collectives, schedule)
@@ -90,12 +90,15 @@ def collective_costs(collectives: Collectives, schedule: Schedule, cluster: Clus
 
 @lru_cache(maxsize=1)  # schedules of several strategies are replayed on one cluster
 def patterns(cluster: Cluster) -> Patterns:
-    """Return the patterns of collectives over the links of `cluster`. Raises UserError where parts of its topology do not fit."""
+    """Return which links of a simulated cluster each kind of collective crosses; kept for the last cluster.
+
+    Raises UserError where parts of its topology do not fit.
+    """
     return Patterns(LinkGraph.of(cluster))
 
 
 def origin(cluster: Cluster) -> Source:
-    """Return the origin of times on a cluster's links: FITTED where its `origin` begins with "fitted", else SPECIFIED.
+    """Return where times on a simulated cluster's links come from: FITTED where its `origin` begins with "fitted", else SPECIFIED.
 
     A paper's hardware table repeats datasheets, so its links are SPECIFIED too.
     """
@@ -103,7 +106,10 @@ def origin(cluster: Cluster) -> Source:
 
 
 def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCosts:
-    """Return the duration of every collective by alpha-beta, the model of fitted links (equations: see above)."""
+    """Return the simulated duration of every collective by latency and bandwidth (alpha-beta), the model of fitted links.
+
+    Its equations stand at this module's head.
+    """
     begin, ranks = collectives.begin, collectives.size
     op, moved = collectives.op, collectives.moved
     rails_exist = origin(cluster) is Source.SPECIFIED

@@ -14,7 +14,7 @@ from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectiveGroup:
-    """Group of c collectives of one operation among the same p ranks.
+    """Collectives of a schedule that are of one operation and among the same p ranks, c of them, timed together by the simulator.
 
     index: which ones, int64 [c]; ranks: ascending, [p]; moved: bytes that each rank brings, int64 [p, c].
     """
@@ -27,7 +27,7 @@ class CollectiveGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectiveCosts:
-    """Costs of c collectives.
+    """Simulated times of c collectives.
 
     seconds: in all; latency_s: without the bytes; wire: share of what crosses a link that is data; tree: whether NCCL takes a tree. Float64
     or bool [c].
@@ -40,11 +40,11 @@ class CollectiveCosts:
 
     @classmethod
     def unknown(cls, count: int) -> CollectiveCosts:
-        """Return costs that any other is less than: infinite."""
+        """Return times of `count` collectives that any other is less than: infinite, to be replaced by `put`."""
         return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, bool))
 
     def put(self, index: Ints, seconds: Floats, latency_s: Floats | float, wire: float = 1.0, tree: bool = False) -> None:
-        """Replace the costs of the collectives `index` where `seconds` is less than what stands there."""
+        """Replace the times of the collectives `index` where `seconds` is less than what stands there: the fastest algorithm wins."""
         better = seconds < self.seconds[index]
         at = index[better]
         self.seconds[at] = seconds[better]
@@ -54,7 +54,7 @@ class CollectiveCosts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collectives:
-    """Collectives of a schedule: c of them with r rows. SEND stands for messages."""
+    """Collectives of a schedule, as the simulator's network model sees them: c of them with r rows. SEND stands for messages."""
 
     row: Ints  # [r] of the schedule; members of a collective stand together, ranks ascending
     rank: Ints  # [r]
@@ -65,7 +65,10 @@ class Collectives:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Collectives:
-        """Find the collectives of `schedule`. Raises ValueError when a communication row has no collective id, or another row has one."""
+        """Find the collectives among the rows of a schedule.
+
+        Raises ValueError when a communication row has no collective id, or another row has one.
+        """
         row = np.flatnonzero(schedule.collective >= 0)
         communicates = np.isin(schedule.op, [int(op) for op in COLLECTIVES])
         if wrong := np.flatnonzero(communicates != (schedule.collective >= 0)).tolist():
@@ -82,7 +85,7 @@ class Collectives:
         return len(self.begin)
 
     def first(self) -> Ints:
-        """Return the first row of each, int64 [c]."""
+        """Return the first row of each collective in the schedule, int64 [c]."""
         first: Ints = np.minimum.reduceat(self.row, self.begin) if len(self) else self.row
         return first
 
@@ -100,7 +103,7 @@ class Collectives:
         return index, self.rank[begin + later], self.rank[begin + 1 - later]
 
     def groups(self) -> Iterator[CollectiveGroup]:
-        """Yield the collectives of two ranks or more by operation and set of ranks, messages aside."""
+        """Yield the collectives of two ranks or more grouped by operation and set of ranks, messages aside."""
         index = np.flatnonzero((self.size > 1) & (self.op != Op.SEND))
         if not len(index):
             return

@@ -31,7 +31,7 @@ class _Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routes:
-    """Routes between machines over the links of their switches; a cable is two links, one a direction.
+    """Routes between machines over the switches of a simulated network; a cable is two links, one a direction.
 
     names: [l]; bandwidth: bytes/s, float64 [l]; route: the links that one machine's bytes cross to another, int32 [machines, machines,
     hops], -1 where a route is shorter.
@@ -43,8 +43,9 @@ class Routes:
 
     @classmethod
     def of(cls, fabric: Fabric, nodes: int, node_bandwidth: float) -> Routes:
-        """Find the routes with fewest hops. node_bandwidth: bytes/s of all network cards of a machine.
+        """Find the routes with fewest hops between machines of a simulated cluster.
 
+        fabric: its switches and cables, as in a cluster file. nodes: machines. node_bandwidth: bytes/s of all network cards of a machine.
         Raises UserError where cables leave a machine out, do not connect all, or join two ends twice.
         """
         if fabric.leaf_spine is not None:

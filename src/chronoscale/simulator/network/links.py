@@ -17,7 +17,7 @@ WAYS = ("in", "out")
 
 
 def topology(cluster: Cluster) -> Topology:
-    """Return the topology of a cluster's file or, without one, what its two bandwidths suggest.
+    """Return how devices, switches and network cards of a simulated cluster are joined: as its file says, else as its bandwidths suggest.
 
     That is a network card for every device, and devices joined by NVLink where `intra` is faster than the bus to the host, by PCIe where
     not.
@@ -29,7 +29,7 @@ def topology(cluster: Cluster) -> Topology:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkGraph:
-    """Links of a cluster, numbered machine by machine, then those between switches.
+    """Links of a simulated cluster, numbered machine by machine, then those between switches.
 
     Of a machine: its sockets' memories, each PCIe switch's link from and to the host, each device's bus in and out and its port in and out
     (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports; kinds: [L], what they
@@ -49,7 +49,7 @@ class LinkGraph:
 
     @classmethod
     def of(cls, cluster: Cluster) -> LinkGraph:
-        """Lay out the links of all machines of `cluster`.
+        """Lay out the links of all machines of a cluster, for the simulator's network model.
 
         Raises UserError naming the key where parts of its topology do not fit, or are not connected.
         """
@@ -87,17 +87,23 @@ class LinkGraph:
         return len(self.names)
 
     def to_device(self, rank: Ints) -> Ints:
-        """Return the paths of what hosts send to their devices, the `rank`s."""
+        """Return which links the copies from hosts to their devices cross, int64 [n, hops], -1 for none.
+
+        rank: of the devices, int64 [n].
+        """
         node, gpu = np.divmod(rank, self.gpus)
         return np.stack([self._host(node, gpu), self._switch(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def to_host(self, rank: Ints) -> Ints:
-        """Return the paths of what devices, the `rank`s, send to their hosts."""
+        """Return which links the copies from devices to their hosts cross, int64 [n, hops], -1 for none.
+
+        rank: of the devices, int64 [n].
+        """
         node, gpu = np.divmod(rank, self.gpus)
         return np.stack([self._at(node, gpu, 1), self._switch(node, gpu, outward=True), self._host(node, gpu)], axis=1)
 
     def inside(self, source: Ints, target: Ints) -> Ints:
-        """Return the paths between two devices of one machine."""
+        """Return which links are crossed between two devices of one machine, int64 [n, hops]. source, target: their ranks, int64 [n]."""
         (node, a), (_, b) = np.divmod(source, self.gpus), np.divmod(target, self.gpus)
         ports = [self._at(node, a, 3), self._at(node, b, 2)]
         if self.topology.peer == "pcie":
@@ -107,17 +113,26 @@ class LinkGraph:
         return np.stack(ports, axis=1)
 
     def leaving(self, rank: Ints) -> Ints:
-        """Return the paths from devices out of their machines."""
+        """Return which links are crossed from devices out of their machines, int64 [n, hops], -1 for none.
+
+        rank: of the devices, int64 [n].
+        """
         node, gpu = np.divmod(rank, self.gpus)
         return np.stack([self._at(node, gpu, 1), *self._to_card(node, gpu, outward=True), self._card(node, gpu, outward=True)], axis=1)
 
     def entering(self, rank: Ints) -> Ints:
-        """Return the paths from outside of machines to their devices."""
+        """Return which links are crossed from outside of machines to their devices, int64 [n, hops], -1 for none.
+
+        rank: of the devices, int64 [n].
+        """
         node, gpu = np.divmod(rank, self.gpus)
         return np.stack([self._card(node, gpu, outward=False), *self._to_card(node, gpu, outward=False), self._at(node, gpu, 0)], axis=1)
 
     def between(self, source: Ints, target: Ints) -> Ints:
-        """Return the paths between machines, given by number: the links between their switches."""
+        """Return which links between switches are crossed from machine to machine, int64 [n, hops], -1 for none.
+
+        source, target: numbers of machines, int64 [n].
+        """
         if self.routes is None:
             return np.empty((len(source), 0), np.int64)
         route = self.routes.route[source, target].astype(np.int64)

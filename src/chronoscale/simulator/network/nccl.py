@@ -28,14 +28,14 @@ def _constants() -> dict[str, Any]:
 
 @cache
 def tuning() -> NCCLConstants:
-    """Return the constants that NCCL is released with."""
+    """Return the constants of NCCL's tuning model as NCCL is released with them, for the simulator's network model."""
     return NCCLConstants.model_validate(_constants())
 
 
 def merge_constants(changes: Any) -> Any:
-    """Return NCCL's constants with those that `changes` names, at any depth, in their place.
+    """Return NCCL's constants with those of a cluster file in their place.
 
-    Not checked; other than mappings come back as they are.
+    changes: mapping that names some of them, at any depth; not checked, and anything but a mapping comes back as it is.
     """
     return changes if not isinstance(changes, Mapping) else _merge(_constants(), changes)
 
@@ -48,14 +48,17 @@ def _merge(constants: Any, changes: Any) -> Any:
 
 
 def ring_hops(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
-    """Return the hops of a ring inside machines, and between them. A reduction goes round twice."""
+    """Return how many hops of a simulated ring are inside machines, and how many between them.
+
+    nodes: machines. reduces: an all-reduce, which goes round twice.
+    """
     every = 2 * (ranks - 1) if reduces else ranks - 1
     network = min((2 * nodes if reduces else nodes - 1) if nodes > 1 else 0, every)
     return every - network, network
 
 
 def tree_hops(counts: Ints) -> tuple[int, int]:
-    """Return the hops of a tree, up and down: of the longest chain inside a machine, and between machines.
+    """Return how many hops a simulated tree all-reduce has, up and down: of the longest chain inside a machine, and between machines.
 
     counts: ranks of each machine.
     """
@@ -64,7 +67,7 @@ def tree_hops(counts: Ints) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NcclModel:
-    """NCCL's tuning model of collectives, over the links of a cluster."""
+    """NCCL's tuning model, by which the simulator predicts what collectives take over the links of a cluster."""
 
     cluster: Cluster
     patterns: Patterns
@@ -72,11 +75,14 @@ class NcclModel:
 
     @classmethod
     def of(cls, cluster: Cluster, patterns: Patterns) -> NcclModel:
-        """Make the model with the constants of the cluster's file or, where it has none, NCCL's own."""
+        """Make the model with the NCCL constants of the cluster's file or, where it has none, NCCL's own.
+
+        patterns: which of the cluster's links collectives cross.
+        """
         return cls(cluster, patterns, cluster.tuning or tuning())
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
-        """Return the duration of each collective; 0 where there is only one rank."""
+        """Return the simulated duration of each collective, by the fastest algorithm and protocol; 0 where there is only one rank."""
         result = CollectiveCosts.unknown(len(collectives))
         for group in collectives.groups():
             if group.op is Op.ALLTOALL:
@@ -90,7 +96,10 @@ class NcclModel:
         return result
 
     def hop_s(self, across: bool, algorithm: Algorithm, protocol: Protocol) -> float:
-        """Return the seconds of one hop, inside a machine or across the network: NCCL's, in proportion to the cluster's own latency."""
+        """Return the seconds of one hop by NCCL's table, in proportion to the cluster's own latency.
+
+        across: over the network, else inside a machine.
+        """
         peer = self.patterns.graph.topology.peer
         table = self.constants.hop_latency_s.network if across else getattr(self.constants.hop_latency_s, peer)
         link = self.cluster.inter if across else self.cluster.intra
@@ -98,7 +107,7 @@ class NcclModel:
         return hop * link.latency_s / table.ring.simple if table.ring.simple else hop
 
     def tree_speed(self, protocol: Protocol, size: Floats) -> Floats:
-        """Return the share of its speed that a tree reaches at `size` bytes, float64.
+        """Return what share of its full speed a tree all-reduce reaches at `size` bytes, float64.
 
         Linear in the logarithm of the size. NCCL takes the next smaller power of 2, by which a larger tensor could take less time.
         """
@@ -106,7 +115,7 @@ class NcclModel:
         return np.asarray(np.interp(np.log2(np.maximum(size, 1.0) / 64), np.arange(len(shares)), shares))
 
     def protocols(self) -> tuple[Protocol, ...]:
-        """Return the protocols that the links allow.
+        """Return the NCCL protocols that the cluster's links allow.
 
         LL128 needs stores of 128 bytes that arrive whole, which NVLink has and PCIe has not.
         """
@@ -183,7 +192,7 @@ class NcclModel:
     def _put_messages(self, index: Ints, inside: Ints, across: Ints, each: Ints, transfer: Floats, result: CollectiveCosts) -> None:
         """Put the costs of messages of `each` bytes, in rounds inside machines and across.
 
-        alone: seconds that links take for all of them while uncontended.
+        transfer: seconds that links take for all of them while uncontended.
 
         NCCL's model leaves messages out: here they take what the links need for the bytes that cross them, and a ring's hops.
         """

@@ -22,7 +22,7 @@ AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """Bytes on links as a linear function of what ranks bring.
+    """Which links a collective among some ranks crosses, with how many bytes: linear in what ranks bring (simulated network).
 
     link: those that are crossed, int64 [l]; bandwidth: theirs, bytes/s, float64 [l]; law: bytes on each link by each input, sparse [l,
     inputs].
@@ -35,10 +35,10 @@ class Pattern:
     node: Ints  # [ranks] which of the machines that take part each rank is on, numbered from 0
 
     def inputs(self, moved: Ints) -> Floats:
-        """Return the vector that `law` applies to, float64 [inputs, c], of c collectives whose ranks bring `moved` bytes (int64 [ranks,
-        c]).
+        """Return the vector that `law` applies to, float64 [inputs, c], for c collectives.
 
-        Of a ring or tree: the reduced tensor, once. Of others: each rank's bytes, their sum over each machine, and over all.
+        moved: bytes that ranks bring, int64 [ranks, c]. Of a ring or tree: the reduced tensor, once. Of others: each rank's bytes, their
+        sum over each machine, and over all.
         """
         if self.kind in ("ring", "tree"):
             return np.asarray(moved.max(axis=0, keepdims=True), np.float64)
@@ -46,15 +46,21 @@ class Pattern:
         return np.concatenate([moved.astype(np.float64), machines, machines.sum(axis=0, keepdims=True)])
 
     def bytes(self, moved: Ints) -> Floats:
-        """Return the bytes on each link, float64 [l, c]."""
+        """Return the bytes that c collectives put on each link, float64 [l, c]. moved: bytes that ranks bring, int64 [ranks, c]."""
         return np.asarray(np.maximum(self.law @ self.inputs(moved), 0.0), np.float64)
 
     def total(self, moved: Ints, wire: Floats) -> Floats:
-        """Return the bytes on each link of all collectives together, float64 [l]. wire: the share of them that is data, float64 [c]."""
+        """Return the bytes that c collectives together put on each link, float64 [l].
+
+        moved: bytes that ranks bring, int64 [ranks, c]. wire: the share of what crosses links that is data, float64 [c].
+        """
         return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
     def seconds(self, moved: Ints) -> Floats:
-        """Return the seconds that the slowest of the links needs, float64 [c]."""
+        """Return the seconds that the slowest link needs for each of c collectives, float64 [c].
+
+        moved: bytes that ranks bring, int64 [ranks, c].
+        """
         if self.kind in ("ring", "tree"):
             peak = (self.law.toarray()[:, 0] / self.bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])
@@ -65,13 +71,16 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
-    """Patterns of collectives over the links of one cluster; each is made once."""
+    """Cache of which links of a simulated cluster collectives cross: worked out once for each kind and set of ranks."""
 
     graph: LinkGraph
     _known: dict[tuple[PatternKind, bytes], Pattern] = field(default_factory=dict)
 
     def of(self, kind: PatternKind, ranks: Ints) -> Pattern:
-        """Return the pattern of one kind. ranks: those that take part, ascending, two at least."""
+        """Return which links a collective crosses: a 'ring' or 'tree' all-reduce, all-'gather' or all-to-all ('exchange').
+
+        ranks: those that take part, ascending, two at least.
+        """
         key = kind, ranks.tobytes()
         if key not in self._known:
             self._known[key] = self._make(kind, ranks)
@@ -137,7 +146,10 @@ class Patterns:
 
 
 def crossed_links(graph: LinkGraph, source: Ints, target: Ints) -> Iterable[tuple[Ints, Ints]]:
-    """Yield which pair of devices crosses which link, in parts; both int64 [any]. A link that is crossed twice comes twice."""
+    """Yield which links of a simulated cluster pairs of devices cross, in parts: numbers of pairs and of links, both int64 [any].
+
+    source, target: ranks of the pairs, int64 [pairs]. A link that is crossed twice comes twice.
+    """
     a, b = source // graph.gpus, target // graph.gpus
     near, far = np.flatnonzero(a == b), np.flatnonzero(a != b)
     ways = [graph.leaving(source[far]), graph.between(a[far], b[far]), graph.entering(target[far])]
@@ -154,7 +166,10 @@ def _links_by_row(ways: Ints) -> Iterable[tuple[Ints, Ints]]:
 
 
 def ring_edges(members: list[Ints], rings: int) -> Ints:
-    """Return the edges of all rings, int64 [rings * ranks, 2]: machine after machine, in ring r entered at its r-th rank."""
+    """Return who sends to whom in a simulated ring collective: edges of all rings, int64 [rings * ranks, 2].
+
+    members: the ranks of each machine. Machine after machine, in ring r entered at its r-th rank.
+    """
     edges = []
     for start in range(rings):
         order = _order_from(members, start)
@@ -168,10 +183,11 @@ def _order_from(members: list[Ints], start: int) -> Ints:
 
 
 def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.float64]]:
-    """Return the edges of all channels' double binary trees, int64 [edges, 2], and the share of the tensor that crosses each.
+    """Return who sends to whom in a simulated tree all-reduce: edges of all channels' double binary trees, int64 [edges, 2].
 
-    Ranks of a machine are a chain, in channel c from its c-th rank on; the first ones of the chains are the nodes of two trees, half of a
-    channel's share over each, up and down (Sanders, Speck, Traeff 2009; NCCL src/graph/trees.cc).
+    And the share of the tensor that crosses each, float64 [edges]. members: the ranks of each machine. Ranks of a machine are a chain, in
+    channel c from its c-th rank on; the first ones of the chains are the nodes of two trees, half of a channel's share over each, up and
+    down (Sanders, Speck, Traeff 2009; NCCL src/graph/trees.cc).
     """
     edges, shares = [], []
     first = np.cumsum([0, *(len(ranks) for ranks in members[:-1])])
@@ -190,8 +206,9 @@ def tree_edges(members: list[Ints], channels: int) -> tuple[Ints, NDArray[np.flo
 
 
 def double_tree(nodes: int) -> tuple[Ints, Ints]:
-    """Return the parents of `nodes` nodes in two binary trees, int64 [nodes] each, -1 of the root: an inner node of one is a leaf of the
-    other.
+    """Return the parents of `nodes` machines in the two binary trees of NCCL's all-reduce, int64 [nodes] each, -1 of the root.
+
+    An inner node of one tree is a leaf of the other.
     """
     place = np.arange(nodes)
     bit = place & -place  # the lowest that is set

@@ -24,11 +24,12 @@ PATTERN: dict[Op, PatternKind] = {Op.ALLREDUCE: "ring", Op.ALLGATHER: "gather", 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """Bytes of t rows on links, in no particular order, with u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`.
+    """Bytes that t tasks (rows) of a schedule put on the links of a simulated cluster, in no particular order.
 
-    row: of a collective, its first one (of a message, the earlier of its two). latency_ns: how much of its uncontended time a row uses no
-    link. bytes: what crosses the link, with what a protocol adds to the data. A link that a model of the network leaves out (alpha-beta
-    knows no switches between machines) may need longer for its bytes than the row lasts.
+    With u uses of a link; entries of row i: `ptr[i]` to `ptr[i + 1]`. row: of a collective, its first one (of a message, the earlier of its
+    two). latency_ns: how much of its uncontended time a row uses no link. bytes: what crosses the link, with what a protocol adds to the
+    data. A link that a model of the network leaves out (alpha-beta knows no switches between machines) may need longer for its bytes than
+    the row lasts.
     """
 
     row: Ints  # [t]
@@ -39,7 +40,7 @@ class Traffic:
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> Traffic:
-        """Return the traffic of collectives, and of copies between devices and their host.
+        """Return the bytes that a schedule's collectives, and its copies between devices and hosts, put on a simulated cluster's links.
 
         timed: the collectives, where they are known already. There is none on links that were fitted: measurements contain it. Raises
         ValueError when a communication row has no collective id, or another row has one.
@@ -60,7 +61,7 @@ class Traffic:
 
     @classmethod
     def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
-        """Return only the traffic of copies between devices and their host."""
+        """Return the bytes that a schedule's copies between devices and their host put on each link of a simulated cluster."""
         if _links_are_measured(cluster):
             return cls._concatenate([])
         links = collective_times.patterns(cluster).graph
@@ -79,22 +80,23 @@ class Traffic:
 
 
 class LinkTraffic(NamedTuple):
-    """Links of a cluster, and what a schedule's rows move over them."""
+    """Links of a simulated cluster, and the bytes that a schedule's tasks move over them."""
 
     links: LinkGraph
     traffic: Traffic
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, timed: TimedCollectives | None = None) -> LinkTraffic:
-        """Return the traffic of a schedule on its cluster. timed: its collectives, where they are known already.
+        """Return the links of a simulated cluster and the bytes that a schedule moves over them.
 
-        Raises ValueError when a communication row has no collective id, or another row has one.
+        timed: its collectives, where they are known already. Raises ValueError when a communication row has no collective id, or another
+        row has one.
         """
         return cls(collective_times.patterns(cluster).graph, Traffic.of(schedule, cluster, timed))
 
 
 def slowest_links(link_traffic: LinkTraffic) -> tuple[Ints, Ints]:
-    """Return the rows that cross links, and the link of each that takes longest for its bytes; int64 [t] both."""
+    """Return, for each task (row) that crosses links, its row and the link that takes longest for its bytes; int64 [t] both."""
     links, traffic = link_traffic
     seconds = traffic.bytes / links.bandwidth[traffic.link]
     place = np.repeat(np.arange(len(traffic.row)), np.diff(traffic.ptr))
@@ -149,7 +151,7 @@ def _message_traffic(collectives: Collectives, schedule: Schedule, first: Ints, 
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """Use of one link in an epoch: its name, the bytes that crossed it, its mean utilisation (of 1)."""
+    """Use of one link of a simulated cluster in an epoch: its name, the bytes that crossed it, its mean utilisation (of 1)."""
 
     link: str
     bytes: float
@@ -157,18 +159,24 @@ class LinkUse:
 
 
 def link_utilisation(link_traffic: LinkTraffic, span_ns: int) -> pd.DataFrame:
-    """Return the traffic of each link that is used in `span_ns`: columns link, bytes, utilisation (mean, of 1), the busiest first."""
+    """Return how busy each link of a simulated cluster is in an epoch of `span_ns`, the busiest first.
+
+    Columns link, bytes, utilisation (mean, of 1); links that are not used are left out.
+    """
     links, traffic = link_traffic
     return utilisation_table(link_bytes(traffic, links), links, span_ns)
 
 
 def link_bytes(traffic: Traffic, links: LinkGraph) -> Floats:
-    """Return the bytes that cross each link, float64 [links]."""
+    """Return the bytes that cross each link of a simulated cluster, float64 [links]."""
     return np.asarray(np.bincount(traffic.link, weights=traffic.bytes, minlength=len(links)), np.float64)
 
 
 def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedCollectives) -> Floats:
-    """Return the bytes that a schedule moves over each link, float64 [links], without making its traffic row by row."""
+    """Return the bytes that a schedule moves over each link of a simulated cluster, float64 [links].
+
+    timed: its collectives. Its traffic is not made row by row, for epochs too long for memory.
+    """
     patterns = collective_times.patterns(cluster)
     links, (collectives, costs) = patterns.graph, timed
     moved = np.zeros(len(links))
@@ -189,9 +197,9 @@ def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedColle
 
 
 def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataFrame:
-    """Return a table of the links that are used: columns link, bytes, utilisation (mean, of 1), the busiest first.
+    """Return a table of how busy the links of a simulated cluster are: link, bytes, utilisation (mean, of 1), the busiest first.
 
-    moved: bytes on each link, float64 [links].
+    moved: bytes on each link, float64 [links]; links without any are left out. span_ns: of the epoch.
     """
     used = np.flatnonzero(moved)
     share = moved[used] / links.bandwidth[used] / max(span_ns, 1) * 1e9
@@ -201,5 +209,5 @@ def utilisation_table(moved: Floats, links: LinkGraph, span_ns: int) -> pd.DataF
 
 
 def busiest_links(utilisation: pd.DataFrame, most: int = 5) -> tuple[LinkUse, ...]:
-    """Return the first rows of a table of link utilisation, `most` of them."""
+    """Return the `most` busiest links of a simulated epoch. utilisation: table of links, the busiest first."""
     return tuple(LinkUse(link, moved, used) for link, moved, used in utilisation.head(most).itertuples(index=False))

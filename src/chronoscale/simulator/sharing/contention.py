@@ -25,9 +25,9 @@ Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
 def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic) -> Shares | None:
-    """Return the shares that rows take of shared resources; None where none can slow another down.
+    """Return what shares of memory bandwidth, SMs and links each task of a simulated schedule takes; None where none can slow another down.
 
-    ns: uncontended durations, int64 [n]. Resources: memory and SMs of each rank's device, then the links.
+    ns: what tasks take alone, int64 [n]. traffic: bytes on links. Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
     device_entries, demand = _device_entries(schedule, costs, ns, streams, len(cluster.device.streams))

@@ -22,7 +22,10 @@ Entries = Mapping[int, float]  # share of each resource
 
 @dataclass(slots=True)
 class Activity:
-    """Row that is running: `left` ns of it at full speed as of time `since`. version: how often its speed has changed."""
+    """Task that is running in the SimPy simulation: `left` ns of it at full speed as of time `since`.
+
+    entries: resource -> share that it takes alone. version: how often its speed has changed.
+    """
 
     entries: Entries
     demand: float
@@ -33,7 +36,7 @@ class Activity:
 
 
 class SharedResources:
-    """Rows that run on shared resources at the present moment of a SimPy environment, and how fast."""
+    """Resources (device memory, SMs, links) of a SimPy simulation, the tasks that run on them at present, and how fast."""
 
     def __init__(self, env: simpy.Environment, shares: Shares) -> None:
         self._env, self._shares = env, shares
@@ -42,7 +45,10 @@ class SharedResources:
         self._touched = set[int]()  # resources, since speeds were settled
 
     def end_of(self, row: int, begin: int, ns: int) -> TimedEvent:
-        """Return the event that marks the end of a row that begins at `begin`, not before the present, and takes `ns` uncontended."""
+        """Return the simulation's event that marks the end of a task, which others may slow down until then.
+
+        row: of the task. begin: when it begins, not before the present; ns: what it takes alone.
+        """
         if row not in self._over:
             delay = int(self._shares.delay_ns[row])
             self._over[row] = TimedEvent(self._env)
@@ -113,11 +119,11 @@ class SharedResources:
 
 
 def speeds(shares: Sequence[Entries], demand: Sequence[float]) -> list[float]:
-    """Return how fast activities run at one time, 0 < speed <= 1, from the shares that each takes when uncontended and what it demands.
+    """Return how fast simulated tasks run at one time, 0 < speed <= 1, where they share resources.
 
-    Max-min fairness by progressive filling (Bertsekas, Gallager: Data Networks, 6.5.2): the level of what all do rises, in the unit of
-    demand, until an activity does all that it demands or a resource of its own is full. None can then do more but at the cost of one that
-    does no more than it.
+    shares: of each task, what it takes of resources when alone; demand: what it does then, in a common unit. Max-min fairness by
+    progressive filling (Bertsekas, Gallager: Data Networks, 6.5.2): the level of what all do rises, in the unit of demand, until a task
+    does all that it demands or a resource of its own is full. None can then do more but at the cost of one that does no more than it.
     """
     load: dict[int, float] = {}
     for entries in shares:

@@ -17,12 +17,13 @@ UNIT = 2.0**-36  # shares are multiples of it, so that sums of up to 2^17 of the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """Shares of resources that n rows take, by row: entries ptr[i] to ptr[i + 1] of row i.
+    """Shares of resources (device memory, SMs, links) that the n tasks (rows) of a simulated schedule take.
 
-    An entry is a resource and the share of its capacity that the row takes while it runs uncontended, 0 < share <= 1. In its first
-    `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does uncontended, in a unit that all rows have in common (of
-    rows that move bytes: bytes/s), more than 0. The entries of a collective stand at its first row. `names`: of the resources, for reports.
-    `crowd`: rows that native replays so far found to slow others down (not 0); each replay begins with those and adds to them.
+    Entries ptr[i] to ptr[i + 1] are those of row i. An entry is a resource and the share of its capacity that the row takes while it runs
+    alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does alone, in a unit that
+    all rows have in common (of rows that move bytes: bytes/s), more than 0. The entries of a collective stand at its first row. `names`: of
+    the resources, for reports. `crowd`: rows that native replays so far found to slow others down (not 0); each replay begins with those
+    and adds to them.
 
     Where a resource is overloaded, rows get equal parts of their demands, or less where they need less or another resource slows them
     (max-min fairness); a row then takes longer, as much as it is slowed down.
@@ -40,16 +41,20 @@ class Shares:
     def of(
         cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, streams: Int32, names: tuple[str, ...]
     ) -> Shares | None:
-        """Make shares from entries [k] of rows, in any order; None where requests can exceed no resource's capacity.
+        """Make the shares of a simulated schedule from k entries (row, resource, share); None where no resource can be overloaded.
 
-        A row has at most one entry a resource. streams: the FIFO of each row, int32 [n]: rows of one FIFO run in turn.
+        Entries come in any order, at most one a row and resource. delay_ns, demand: of each row, [n]. streams: the FIFO of each row, int32
+        [n]: rows of one FIFO run in turn. names: of the resources.
         """
         entries = oversubscribed(streams[row], resource, share, len(names))
         return cls.by_row(row[entries], resource[entries], share[entries], delay_ns, demand, names)
 
     @classmethod
     def by_row(cls, row: Ints, resource: Int32, share: Floats, delay_ns: Ints, demand: Floats, names: tuple[str, ...]) -> Shares | None:
-        """Make shares from all entries, without dropping those that cannot exceed a resource; None where there are none."""
+        """Make the shares of a simulated schedule from all entries, also of resources that cannot be overloaded.
+
+        None where there are no entries.
+        """
         if not len(row):
             return None
         order = np.argsort(row, kind="stable")
@@ -59,17 +64,21 @@ class Shares:
         )
 
     def beside(self, other: Shares | None) -> Shares:
-        """Return these shares, to be replayed with the crowd of rows that are much like these; as they are for None."""
+        """Return these shares, whose replay begins with the slowed rows that replays of `other`, a similar schedule, have found.
+
+        As they are for None.
+        """
         return self if other is None else replace(self, crowd=other.crowd.copy())
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
-        """Return which rows, `ns` long, take any resource: bool [n]."""
+        """Return which tasks (rows) take any shared resource, bool [n]. ns: what they take alone, int64 [n]."""
         return (np.diff(self.ptr) > 0) & (self.delay_ns < ns)
 
 
 def oversubscribed(stream: Int32, resource: Int32, share: Floats, resources: int) -> Ints:
-    """Return the entries of resources that FIFOs together can ask for more of than there is, int64 [any]. stream: each entry's FIFO, int32
-    [k].
+    """Return the entries (of k) whose resource can be overloaded in the simulation, when streams ask for it at once; int64 [any].
+
+    stream: each entry's FIFO, int32 [k]; resource, share: of each entry, [k]. resources: how many there are.
     """
     most = pd.Series(_quantised(share)).groupby(stream.astype(np.int64) * resources + resource, sort=False).max()
     return np.flatnonzero((np.bincount(most.index.to_numpy() % resources, most.to_numpy(), resources) > 1)[resource])

@@ -20,10 +20,10 @@ from chronoscale.strategies.schedule import Ints, Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UncontendedRows:
-    """Durations of a schedule's rows, each with the cluster to itself, and the resources that they share.
+    """Durations of a schedule's tasks (rows), each with the simulated cluster to itself, and the resources that they share.
 
-    ns: int64 [n], a collective's in each of its rows; source: where each is from. launch_ns: what a kernel takes the host. crossed: bytes
-    on links, None where the cluster has no contention; shares: None where no row can slow another down.
+    That is all a replay needs. ns: int64 [n], a collective's in each of its rows; source: where each is from. launch_ns: what a kernel
+    takes the host. crossed: bytes on links, None where the cluster has no contention; shares: None where no row can slow another down.
     """
 
     ns: Ints
@@ -34,7 +34,11 @@ class UncontendedRows:
 
     @classmethod
     def of(cls, schedule: Schedule, cluster: Cluster, costs: CostModel) -> UncontendedRows:
-        """Work out durations and shares. Raises UserError when the cluster has too few devices, and when `costs` does not know a row."""
+        """Work out what each task of a schedule takes alone on a simulated cluster, and what it shares with others.
+
+        costs: predicts the tasks that are no collectives. Raises UserError when the cluster has too few devices, and when `costs` does not
+        know a row.
+        """
         cluster.link(schedule.ranks)  # refuses too few devices
         ns, source = durations(costs, schedule)
         timed = collective_times.TimedCollectives.of(schedule, cluster)
@@ -45,7 +49,7 @@ class UncontendedRows:
         return cls(ns, source, costs.launch_ns, traffic, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:
-        """Return the launches of rows that take `ns`, int64 [n]; None where nothing is launched.
+        """Return the kernel launches for a replay of rows that take `ns`, int64 [n]; None where nothing is launched.
 
         slower: how many times as long the host takes for those of each row, float64 [n].
         """
@@ -53,12 +57,15 @@ class UncontendedRows:
         return Launches.of(schedule, ns, each)
 
     def beside(self, other: UncontendedRows) -> UncontendedRows:
-        """Return these rows with the rows that slow one another down according to replays of `other`, of the same schedule."""
+        """Return these rows, whose replay begins with those that replays of `other`, of the same schedule, found to slow others down."""
         return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 
 def first_rows(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that join collectives, and the first row of each one's collective; int64 [rows] both."""
+    """Return the rows of a schedule that join collectives, and the first row of each one's collective; int64 [rows] both.
+
+    For the simulator, where a collective has one duration.
+    """
     rows = np.flatnonzero(schedule.collective >= 0)
     _, first, index = np.unique(schedule.collective[rows], return_index=True, return_inverse=True)
     return rows, rows[first][index]

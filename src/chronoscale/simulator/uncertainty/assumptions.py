@@ -25,7 +25,7 @@ DRAWS = 5  # replays of what differs from draw to draw; their median counts
 
 
 class Scenario(NamedTuple):
-    """Cluster and costs that an epoch is replayed with."""
+    """Cluster, cost model and uncertainty that an epoch is simulated with."""
 
     cluster: Cluster
     costs: CostModel
@@ -36,9 +36,10 @@ Change = Callable[[Scenario], Scenario]
 
 
 class Assumption(NamedTuple):
-    """Assumption with the range that it may lie in.
+    """Assumption of a simulation, such as the bandwidth of the network, with the range that it may lie in.
 
     low, high: its ends in words; source: where the range is from; lower, upper: what the ends change, None for what is simulated anyway.
+    measured: a profile of the device replaces it.
     """
 
     name: str
@@ -161,9 +162,9 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Effect of one assumption on an epoch: its seconds with the assumption at either end of its range.
+    """Effect of one assumption on a simulated epoch: its seconds with the assumption at either end of its range.
 
-    epoch_s: with none changed, and without jitter.
+    low, high, source: the ends in words, and where the range is from. epoch_s: with none changed, and without jitter.
     """
 
     assumption: str
@@ -176,12 +177,12 @@ class Effect:
 
     @property
     def size(self) -> float:
-        """The larger of the two changes, relative to the epoch."""
+        """Return the larger of the two changes of the epoch, relative to it."""
         return max(abs(self.low_s - self.epoch_s), abs(self.high_s - self.epoch_s)) / self.epoch_s if self.epoch_s else 0.0
 
 
 def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, seed: int) -> tuple[Effect, ...]:
-    """Return the effects of all assumptions that change the epoch of a schedule.
+    """Simulate a schedule with each assumption at both ends of its range and return the effects that change the epoch.
 
     Classes of devices stay as stated; jitter, sway and stragglers are assumptions here. Raises UserError when the cluster has too few
     devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.

@@ -22,14 +22,14 @@ _JITTER, _SWAY, _STRAGGLERS = range(3)  # what a draw's generators are for: one 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Random replays of one schedule. Draw k of a seed is the same however many there are.
+    """Simulations of one schedule with random durations, as its uncertainty allows. Draw k of a seed is the same however many there are.
 
-    What no draw changes is worked out once, also the shares that rows take of resources, which are those of rows that take as long as
-    usual.
+    What no draw changes is worked out once, also the shares that rows (tasks) take of resources, which are those of rows that take as long
+    as usual.
 
-    jitter: of each row, float64 [n], or of all. joined, first: rows of collectives, and the first row of each one's (int64 both): a
-    collective has one duration. own: rows that are no collective; computes: those of them that a device computes, bool [n]. slow: how many
-    times as long a row takes on its rank's class of devices, float64 [n].
+    place: text by which traces name the device. jitter: of each row, float64 [n], or of all. joined, first: rows of collectives, and the
+    first row of each one's (int64 both): a collective has one duration. own: rows that are no collective; computes: those of them that a
+    device computes, bool [n]. slow: how many times as long a row takes on its rank's class of devices, float64 [n].
     """
 
     schedule: Schedule
@@ -56,10 +56,10 @@ class Draws:
         seed: int,
         uncontended: UncontendedRows | None = None,
     ) -> Draws:
-        """Prepare the draws of a schedule.
+        """Prepare random simulations of a schedule.
 
-        uncontended: its uncontended rows, where they are known already. Raises UserError when the cluster has too few devices, when `costs`
-        does not know a row, and where the jitter of rows is needed from costs that were not fitted.
+        uncontended: what its tasks take alone, where that is known already. Raises UserError when the cluster has too few devices, when
+        `costs` does not know a row, and where the jitter of rows is needed from costs that were not fitted.
         """
         jitter = row_spreads(costs, schedule) if uncertainty.jitter == "fitted" else uncertainty.jitter
         sway = rank_sway(costs) if uncertainty.sway == "fitted" else uncertainty.sway
@@ -84,7 +84,7 @@ class Draws:
         )
 
     def factors(self, draw: int) -> tuple[Floats, Floats]:
-        """Return how many times as long rows take, and the host for their launches; float64 [n] both."""
+        """Return how many times as long tasks take in one draw, and the host for launching their kernels; float64 [n] both."""
         common = np.ones(len(self.schedule))
         if self.uncertainty.jitter:
             common *= _draw_around_one(self._generator(draw, _JITTER), self.jitter, len(common))
@@ -102,12 +102,15 @@ class Draws:
         return rows * np.where(self.own, slow, 1.0), common * slow
 
     def times(self, draw: int) -> tuple[Ints, Ints]:
-        """Return start and end of rows (ns), int64 [n] each. Raises UserError when ranks wait for one another in a cycle."""
+        """Simulate one draw and return start and end of its tasks (ns), int64 [n] each.
+
+        Raises UserError when ranks wait for one another in a cycle.
+        """
         ns, launches = self._durations(draw)
         return replay_times(self.schedule, self.cluster.device, ns, launches, self.uncontended.shares)
 
     def launches(self, draw: int) -> Launches | None:
-        """Return the launches of a draw's rows; None where nothing is launched."""
+        """Return the kernel launches of a draw's tasks; None where nothing is launched."""
         return self._durations(draw)[1]
 
     def _durations(self, draw: int) -> tuple[Ints, Launches | None]:
@@ -117,19 +120,19 @@ class Draws:
         return ns, self.uncontended.launches(self.schedule, ns, launching)
 
     def span(self, draw: int) -> int:
-        """Return the length of the epoch (ns) in one draw. Raises UserError when ranks wait for one another in a cycle."""
+        """Simulate one draw and return the length of the epoch (ns). Raises UserError when ranks wait for one another in a cycle."""
         begin, end = self.times(draw)
         return int(end.max() - begin.min()) if len(end) else 0
 
     def spans(self, draws: int) -> Ints:
-        """Return the length of the epoch (ns) in each of the first draws, int64 [draws].
+        """Simulate the first `draws` draws and return the length of the epoch (ns) in each, int64 [draws].
 
         Raises UserError when ranks wait for one another in a cycle.
         """
         return np.array([self.span(draw) for draw in range(draws)], np.int64)
 
     def trace(self, draw: int) -> Trace:
-        """Return the trace of one draw. Raises UserError when ranks wait for one another in a cycle."""
+        """Simulate one draw and return its trace. Raises UserError when ranks wait for one another in a cycle."""
         return Trace.of(self.schedule, *self.times(draw), self.uncontended.source, self.place)
 
     def _generator(self, draw: int, purpose: int) -> np.random.Generator:
@@ -146,7 +149,7 @@ class Draws:
 
 
 def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty: Uncertainty, draws: int, seed: int) -> Ints:
-    """Return the length of the epoch (ns) in each draw, int64 [draws].
+    """Simulate a schedule `draws` times with random durations and return the length of the epoch (ns) in each, int64 [draws].
 
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
@@ -154,7 +157,10 @@ def epoch_spans(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertai
 
 
 def middle_draw(spans: Ints) -> int:
-    """Return the draw that stands for all: the one of the median span; of an even number, of the lower of the two."""
+    """Return the number of the draw that stands for all: the one of the median epoch; of an even number, the shorter of the two.
+
+    spans: length of the epoch in each draw.
+    """
     return int(np.argsort(spans, kind="stable")[(len(spans) - 1) // 2])
 
 

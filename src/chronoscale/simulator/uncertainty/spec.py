@@ -17,10 +17,10 @@ FEW = 1e-9  # shares of classes may add up to this much more than 1
 
 @dataclass(frozen=True, slots=True)
 class Stragglers:
-    """Slow GPUs or machines: `count` of them, others in every draw, take `factor` times as long.
+    """Slow GPUs or machines of a simulation: `count` of them, others in every draw, take `factor` times as long.
 
-    A GPU does for what it computes; the ranks of a node for all that they do, copies, launches and work of the host among it. All straggle
-    where there are no more than `count`.
+    of: 'gpu' or 'node'. A GPU does for what it computes; the ranks of a node for all that they do, copies, launches and work of the host
+    among it. All straggle where there are no more than `count`.
     """
 
     count: int = 1
@@ -39,7 +39,7 @@ class Stragglers:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """Class of devices: a `share` of the ranks, rounded to whole ones, computes at `speed` times the speed of the cluster's device."""
+    """Class of simulated devices: a `share` of the ranks, rounded to whole ones, computes at `speed` times the cluster's device's speed."""
 
     share: float
     speed: float
@@ -56,12 +56,12 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """Spread of durations around what costs predict.
+    """Spread of simulated durations around what costs predict, as an experiment file states it.
 
-    jitter: relative standard deviation of a row's time and of what launching it takes its host, each row for itself and each collective as
-    one; sway: of all that a rank does in an iteration, beside that. "fitted": as repeats showed it, of what the costs were fitted to, of
-    each curve and of no collective. Both are log-normal with mean 1: times are positive, and sums of many rows stay what they are. classes:
-    the first has the first ranks, and so on; ranks without a class have the cluster's device.
+    jitter: relative standard deviation of a row's (task's) time and of what launching it takes its host, each row for itself and each
+    collective as one; sway: of all that a rank does in an iteration, beside that. "fitted": as repeats showed it, of what the costs were
+    fitted to, of each curve and of no collective. Both are log-normal with mean 1: times are positive, and sums of many rows stay what they
+    are. classes: the first has the first ranks, and so on; ranks without a class have the cluster's device.
     """
 
     jitter: float | Fitted = 0.0
@@ -82,11 +82,14 @@ class Uncertainty:
 
     @property
     def random(self) -> bool:
-        """Whether draws differ from one another."""
+        """Return whether simulations of one schedule differ from draw to draw."""
         return bool(self.jitter or self.sway or self.stragglers)
 
     def speeds(self, ranks: int) -> Floats:
-        """Return how fast each rank computes, float64 [ranks]: a class ends at the rank nearest to its share."""
+        """Return how fast each simulated rank computes, float64 [ranks], 1: as the cluster's device.
+
+        A class ends at the rank nearest to its share.
+        """
         speeds, first = np.ones(ranks), 0.0
         for device_class in self.classes:
             speeds[round(first * ranks) : round((first + device_class.share) * ranks)] = device_class.speed

@@ -18,16 +18,16 @@ ABSENT = "no point of the grid was reached by both"
 
 
 def experiment_groups(keys: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (groups, snapshots) of an experiment's workload, for the axes of REAL's Figure 15.
+    """Return (groups of snapshots, snapshots) of an experiment's workload, from which REAL's Figure 15 draws its axes.
 
-    keys: those of an experiment file. Raises UserError as `chronoscale simulate`.
+    keys: those of an experiment file. Raises UserError as `chronoscale simulate` does for such a file.
     """
     work = workload_of(json.dumps(keys, sort_keys=True))
     return work.groups, len(work.snapshots.edges)
 
 
 def known_strategy(name: str) -> bool:
-    """Say whether this project has a strategy of this name, for REAL's Table 1."""
+    """Say whether this project has a strategy of this name, for a row of REAL's Table 1."""
     return name in STRATEGIES
 
 
@@ -40,7 +40,7 @@ def launch_us(cluster: str) -> float:
 
 
 def published_maps(strategy: str) -> str:
-    """Return the variant of difference maps that REAL's figures show for a strategy.
+    """Return which variant of difference maps (edges that two snapshots differ in) REAL's figures show for a strategy, for its studies.
 
     'as-published' for those whose names begin with real-, which have maps; 'exact', the only one, for others.
     """
@@ -56,18 +56,18 @@ def ratio_to(printed: Range, ours: Sequence[float]) -> float:
 
 
 def settled(why: str, plans: Points) -> str:
-    """Return a row's reason `why`, preceded by how many of its plans are REAL-G+'s because no solver ran, for REAL's rows.
+    """Return a row's reason `why`, preceded by how many of its plans are REAL-G+'s because no solver ran, for rows of REAL's studies.
 
-    plans: points that the row sums up, with metric `note`.
+    plans: points that the row sums up, with metric `note` (what a planner says of its schedule).
     """
     idle = sum(UNNEEDED in note for note in plans.all("note"))
     return f"real-g+'s schedule in {idle} of {len(plans)}, no solver ran; {why}" if idle else why
 
 
 def unsolved(plans: Sequence[Record]) -> list[str]:
-    """Return notes of REAL's studies: strategies that use a solver but have REAL-G+'s schedule, and its certified gap there.
+    """Return notes of REAL's studies on strategies that use a solver but have REAL-G+'s schedule, as it is near enough the optimum.
 
-    plans: points with metrics `note` and `gap`. No notes where solvers ran.
+    plans: points with metrics `note` (what the planner says) and `gap` (certified distance from the optimum). No notes where solvers ran.
     """
     plans, sentences = Points(plans), []
     for name in dict.fromkeys(plans.all("strategy")):
@@ -83,7 +83,7 @@ def unsolved(plans: Sequence[Record]) -> list[str]:
 
 
 def failures(points: Points) -> list[str]:
-    """Return notes of REAL's studies: a line for each reason that points were refused for, and for each strategy out of memory."""
+    """Return notes of REAL's studies on points that did not run: a line for each reason of refusals and for each strategy out of memory."""
     refused, lost = points.where(status="refused"), points.where(status="out of memory")
     sentences = []
     for message in sorted(set(refused.all("message"))):

@@ -39,32 +39,33 @@ def bed() -> HostStreams:
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """Return {'nodes', 'events'} of the generated stand-in of a data set, for FAST's Table 3."""
+    """Return {'nodes', 'events'} of the generated stream that stands in for a data set, for FAST's Table 3."""
     made = stand_in(dataset)
     return {"nodes": made.nodes, "events": made.events}
 
 
 def training_events(dataset: str, most: int) -> int:
-    """Return how many events of a stand-in train, for FAST's Table 4. most: events that the stand-in is shortened to, 0: whole."""
+    """Return how many events of a data set's generated stand-in are trained on, for FAST's Table 4. most: events at most, 0: all."""
     return prepared(dataset, most).training_events
 
 
 def gib(rows: float, width: float) -> float:
-    """Return the GiB of a table of float32 features, for FAST's Table 3. width: features a row."""
+    """Return the GiB of a table of float32 features, for rows of FAST's Table 3. width: features a row."""
     return rows * width * FP32 / 2.0**30
 
 
 def feature_bytes(dataset: str) -> int:
-    """Return the bytes of all node and edge features of a data set by FAST's Table 3, for Table 6 and the room of caches."""
+    """Return the bytes of all node and event features of a data set by FAST's Table 3, for Table 6 and the room of caches."""
     of = bed().counts(dataset)
     return FP32 * sum(of[f"{what}s"] * of[f"{what}_width"] for what in ("node", "edge"))
 
 
 def sampled(point: StudyPoint) -> dict[str, Any]:
-    """Sample a point's stand-in and return how redundant its batches are, for FAST's Table 1 and Figure 3.
+    """Sample batches of a point's generated stream and count how redundant they are, for FAST's Table 1 and Figure 3.
 
-    Settings: `most` events of the stand-in, `batches` of them. By name: `rates` in per cent (match, repeat, unbalance), mean `degree`s,
-    `distribution` and `shares` of degrees, `events` of `whole`, `nodes`, `batches`, and `part` in words ('' for the whole).
+    Settings: `most` events of the stream, `batches` of them. By name: `rates` in per cent (match, repeat, unbalance), mean `degree` of
+    roots and `degree_of_found` neighbours, `distribution` and `shares` of degrees, `events` of `whole`, `nodes`, `batches`, and `part` in
+    words ('' for the whole).
     """
     whole, made = len(stand_in(point.dataset)), stand_in(point.dataset, point.setting("most"))
     events = made.stream()
@@ -88,28 +89,28 @@ def sampled(point: StudyPoint) -> dict[str, Any]:
     }
 
 
-def epoch(one: Replayed) -> dict[str, Any]:
-    """Return what a replayed point's epoch comes to at the paper's length, a metric of FAST's studies.
+def epoch(replayed: Replayed) -> dict[str, Any]:
+    """Return the simulated seconds, bytes and neighbours of an epoch of the paper's length, a metric of FAST's studies.
 
-    Planned batches are multiplied up to the paper's number. `epoch_s`; `seconds` by operation (lanes overlap, so that they add up to more);
-    `device_bytes`: a device's peak; `sampled`: neighbours.
+    Few batches are planned and multiplied up to the paper's number. `epoch_s`; `seconds` by operation (lanes overlap, so that they add up
+    to more); `device_bytes`: a device's peak; `sampled`: neighbours.
     """
-    assert isinstance(one.testbed, HostStreams)
-    steps = one.testbed.steps(one.point.dataset)
-    factor = steps / one.schedule.iterations
+    assert isinstance(replayed.testbed, HostStreams)
+    steps = replayed.testbed.steps(replayed.point.dataset)
+    factor = steps / replayed.schedule.iterations
     return {
-        "epoch_s": factor * one.trace.span_ns / 1e9,
-        "seconds": {op: factor * seconds for op, seconds in one.seconds.items() if one.of(op).any()},
-        "device_bytes": float(one.peaks.max()),
-        "sampled": float(one.schedule.edges[one.of("SAMPLE")].sum()) * steps / one.schedule.iterations,
+        "epoch_s": factor * replayed.trace.span_ns / 1e9,
+        "seconds": {op: factor * seconds for op, seconds in replayed.seconds.items() if replayed.of(op).any()},
+        "device_bytes": float(replayed.peaks.max()),
+        "sampled": float(replayed.schedule.edges[replayed.of("SAMPLE")].sum()) * steps / replayed.schedule.iterations,
     }
 
 
 def simulated(scale: Mapping[str, int], rates: Rates | None = None, **axes: Any) -> dict[str, Any]:
-    """Simulate one point of FAST's studies and return its metric `epoch` (seconds, bytes and neighbours of an epoch).
+    """Simulate one point of FAST's studies and return its metric `epoch`: seconds, bytes and neighbours of an epoch.
 
-    scale: settings of what is planned of a stand-in (`most`, `batches`, `presample`). rates: of the host, None: the defaults. axes:
-    dataset, model, strategy and other settings.
+    scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`. rates: the host's speeds, None:
+    the defaults. axes: dataset, model, strategy and other settings.
     """
     point = StudyPoint.of({"paper": "fast", **scale, **axes} | ({"rates": rates} if rates else {}))
     values: dict[str, Any] = evaluate(Task(point, "sweep", "", ("epoch",), ("fast",))).values["epoch"]
@@ -117,16 +118,17 @@ def simulated(scale: Mapping[str, int], rates: Rates | None = None, **axes: Any)
 
 
 def cached(dataset: str, model: str, scale: Mapping[str, int]) -> float:
-    """Return the share of the features that FAST's cache holds: all, or what a 40 GB device has beside an epoch without a cache.
+    """Return the share of the features that FAST's cache holds, 0 to 1, for its Figure 11 and Tables 4 and 6.
 
-    From 0 to 1, in whole per cent (FAST §5, Table 6), for Figure 11, Tables 4 and 6. scale: as in `simulated`.
+    All, or what a 40 GB device has room for beside an epoch without a cache, in whole per cent (FAST §5, Table 6). scale: what is planned
+    of a generated stream: `most` events, `batches` of them, batches to `presample`.
     """
     beside = simulated(scale, dataset=dataset, model=model, strategy="fast-compressed")["device_bytes"]
     return float(min(1.0, np.floor(100 * (Rates().cluster.device.memory - beside) / feature_bytes(dataset)) / 100))
 
 
 def printed_seconds(dataset: str, model: str, strategy: str) -> float:
-    """Return the seconds of an epoch that FAST's Table 4 prints; NaN for what is not there or ran out of memory.
+    """Return the seconds of an epoch that FAST's Table 4 prints, for its studies; NaN for what is not there or ran out of memory.
 
     strategy: as the table names it.
     """
@@ -136,25 +138,28 @@ def printed_seconds(dataset: str, model: str, strategy: str) -> float:
 
 
 def neighbours(dataset: str, scale: Mapping[str, int]) -> float:
-    """Return how many neighbours an epoch of the paper's length samples: two hops of the most recent ones. scale: as in `simulated`."""
+    """Return how many neighbours an epoch of the paper's length samples, two hops of the most recent ones, for FAST's studies.
+
+    scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`.
+    """
     return float(simulated(scale, dataset=dataset, model="tgat", strategy=TGL)["sampled"])
 
 
 def solved(scale: Mapping[str, int]) -> Rates:
-    """Solve the host's rates from printed numbers, for FAST's Figures 1 and 11 and Table 4.
+    """Solve the host's speeds of sampling and gathering from printed numbers, for FAST's Figures 1 and 11 and Table 4.
 
     Sampling: all of Bitcoin's epoch in the time of SIMPLE's pre-sampling (Table 6). Gathering: TGL's epoch on WikiTalk with TGAT is as
-    Table 4 prints it. scale: as in `simulated`.
+    Table 4 prints it. scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`.
     """
     before = next(float(r["prepare_s"]) for r in published("fast").tables[6].rows if r["strategy"] == "simple")
     return _gathering(Rates(neighbours("bitcoin", scale) / before, PROBED[0]), scale)
 
 
 def paced(scale: Mapping[str, int]) -> Rates:
-    """Return `solved`'s rates with the kernels' share of peak solved, too, for FAST's Figures 1 and 11 and Table 4.
+    """Return the speeds of `solved` with the kernels' share of peak solved, too, for FAST's Figures 1 and 11 and Table 4.
 
     By it FAST's epoch on WikiTalk with TGAT, all features on the device and nothing fetched ahead, is as Table 4 prints it (linear in the
-    inverse share).
+    inverse share). scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`.
     """
     first, whole = solved(scale), {**ANCHOR, "strategy": "fast", "cached": 1.0, "ahead": 0}
     little, less = (simulated(scale, replace(first, efficiency=share), **whole)["epoch_s"] for share in PEAKS)
@@ -171,7 +176,7 @@ def _gathering(rates: Rates, scale: Mapping[str, int]) -> Rates:
 
 
 def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mapping[str, float] | None = None) -> Rates:
-    """Return rates with other assumptions, for the cases of FAST's Table 4 and Figure 11.
+    """Return the host's speeds under other assumptions, for the cases of FAST's Table 4 and Figure 11.
 
     values: field of `Rates` -> its new value. times: field -> factor.
     """
@@ -181,8 +186,9 @@ def changed(rates: Rates, values: Mapping[str, Any] | None = None, times: Mappin
 def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]:
     """Return bytes of host memory at the paper's size, by Table 3's counts, for FAST's Table 6.
 
-    `features`; `graph`: events and T-CSR; `state`: node memory and mailbox; `lasting`: their sum; `samples`: all of an epoch, 24 bytes a
-    neighbour as TGL's sampler returns them. scale: as in `simulated`.
+    `features`; `graph`: events and their neighbour lists (T-CSR); `state`: node memory and mailbox; `lasting`: their sum; `samples`: all of
+    an epoch, 24 bytes a neighbour as TGL's sampler returns them. scale: what is planned of a generated stream: `most` events, `batches` of
+    them, batches to `presample`.
     """
     of, point = bed().counts(dataset), StudyPoint.of({"paper": "fast", "dataset": dataset, "model": model, "strategy": TGL, **scale})
     terms = {
@@ -196,7 +202,8 @@ def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]
 def refusals(scale: Mapping[str, int], names: Sequence[str]) -> list[dict[str, object]]:
     """Return rows for what FAST's Table 4 prints as out of memory: GB on the host if an epoch's samples were all kept.
 
-    names: data sets of which rows are wanted. Each reason also says what ours holds without them.
+    scale: what is planned of a generated stream. names: data sets of which rows are wanted. Each reason also says what ours holds without
+    samples.
     """
     rows = []
     for line in published("fast").tables[4].rows:

@@ -15,8 +15,8 @@ NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the prin
 def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[str, Any]]:
     """Return how well each assumption explains all printed speed-ups of FAST's Table 4, one row an assumption.
 
-    lines: `printed` and a speed-up for each of `cases`. Columns: factor that ours is off by (geometric mean), number within 15 %, and of
-    how many.
+    lines: each with `printed` and our speed-up under each of `cases` (assumptions). Columns: factor that ours is off by (geometric mean),
+    number within 15 %, and of how many.
     """
     known = [line for line in lines if np.isfinite(line["printed"])]
     ours = np.asarray([[line[name] for line in known] for name in cases], np.float64)
@@ -28,9 +28,9 @@ def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[
 def cause(line: Mapping[str, Any], assumptions: Mapping[str, int], lines: Sequence[Mapping[str, Any]]) -> str:
     """Return in words which assumption brings our speed-up near the printed one, the reason of a row of FAST's Table 4.
 
-    Of cases within 15 % that leave at most `PART` of the difference, that of fewest assumptions, then the one that fits all rows best.
-    line: `printed`, and a speed-up for each case, the first case being ours. assumptions: case -> how many it makes. found: what `fits`
-    returned.
+    Of the cases within 15 % that leave at most `PART` of the difference, that with fewest assumptions, then the one that fits all rows
+    best. line: `printed`, and a speed-up for each case, the first case being ours. assumptions: case -> how many it makes. lines: what
+    `fits` returned.
     """
     printed, (base, *others) = line["printed"], assumptions
     off = {str(one["assumption"]): float(one["off by, times"]) for one in lines}

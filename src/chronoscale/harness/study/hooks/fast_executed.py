@@ -39,7 +39,7 @@ PARTS: Mapping[str, tuple[Op, ...]] = {
 
 
 def by_part(spent: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds of sampling, memory I/O and computing, for FAST's Figure 1. spent: seconds by operation name."""
+    """Return the seconds of sampling, memory I/O and computing, for FAST's Figure 1. spent: seconds by name of operation."""
     return {part: sum(spent.get(op.name, 0.0) for op in ops) for part, ops in PARTS.items()}
 
 
@@ -53,16 +53,19 @@ def shares(spent: Mapping[str, float]) -> dict[str, float]:
 
 
 def stream(dataset: str, events: int) -> EventStream:
-    """Return the first `events` of a FAST stand-in, at the whole one's density, with random features of the published widths."""
+    """Return the first `events` of a data set's generated stand-in, with random features of published widths, for FAST's executed studies.
+
+    It is as dense as the whole one: fewer events have fewer nodes.
+    """
     of, whole = bed().counts(dataset), stand_in(dataset)
     cut = whole.shortened(events) if events < len(whole) else whole
     return replace(cut, features=of["edge_width"], node_features=of["node_width"]).stream()
 
 
 def hyper_of(point: StudyPoint) -> Hyper:
-    """Return the hyperparameters of an executed FAST epoch, from a point's settings.
+    """Return the hyperparameters of an epoch that a study of FAST executes on this machine.
 
-    `batches` of the training events of `events`, spread evenly; `cached`: share of the features that caches hold.
+    Settings: `batches`, spread evenly over the training part of `events`; `cached`: share of the features that caches hold.
     """
     wanted = point.setting("batches")
     every = max(-(-round(point.setting("events") * Protocol().train) // BATCH) // wanted, 1)
@@ -74,8 +77,8 @@ def executed(point: StudyPoint) -> dict[str, Any]:
     """Execute strategies in turn on this machine and return their epochs' seconds, for FAST's Figures 1 and 11 and Table 6.
 
     Settings: `strategies`, `epochs` of each after a warm-up; `events`, `batches` and `cached` as in `hyper_of`; `hidden` width; `bus`:
-    bytes/s that transfers are held to, 0: none. By strategy: seconds of `epochs`, their `median`, `seconds` by operation of the middle one.
-    Raises UserError or MachineError with the worker's own line when it fails.
+    bytes/s that host-to-device transfers are held to, 0: as they come. By strategy: seconds of `epochs`, their `median`, `seconds` by
+    operation of the middle one. Raises UserError or MachineError with the failed rank's own line.
     """
     of, hyper = dict(point.settings), hyper_of(point)
     names, choice = point.setting("strategies"), bed().choice(point.model, of["hidden"])
@@ -92,10 +95,10 @@ def executed(point: StudyPoint) -> dict[str, Any]:
 
 
 def before(point: StudyPoint) -> dict[str, float]:
-    """Measure what a strategy does before training, in this process, for FAST's Figure 11 and Table 6.
+    """Measure how long a strategy prepares before training, in this process, for FAST's Figure 11 and Table 6.
 
-    Seconds of filling the cache (`residents`), of sampling `hyper_of`'s batches (`sample`) and of compressing them (`compress`);
-    `presampled`: batches sampled to fill the cache.
+    Seconds of filling the cache (`residents`), of sampling `hyper_of`'s batches (`sample`) and of compressing them (`compress`: finding
+    rows that a batch needs repeatedly); `presampled`: batches sampled to fill the cache.
     """
     data, hyper, planner = (
         PreparedStream.of(stream(point.dataset, point.setting("events")), Protocol()),
@@ -120,9 +123,9 @@ def before(point: StudyPoint) -> dict[str, float]:
 
 
 def stored(point: StudyPoint) -> dict[str, float]:
-    """Measure the bytes on disk of a prepared stream without features, for FAST's Table 6.
+    """Measure the bytes on disk of a stream prepared for training, without features, for FAST's Table 6.
 
-    Returns {'an_event': bytes an event}, by a part of the stand-in of setting `events`.
+    Returns {'an_event': bytes an event}, measured on a part of the generated stream of `events` (a setting).
     """
     events = point.setting("events")
     with tempfile.TemporaryDirectory() as name:

@@ -16,9 +16,9 @@ AT_ONCE = BLOCK // WIDTH  # nodes or edges a block that sums rows (§4.3: at mos
 
 
 class Kernel(NamedTuple):
-    """Figures of one operator on an A100, for FAST's Tables 2 and 5.
+    """Modelled figures of one operator (aggregation or edge softmax) on an A100, for FAST's Tables 2 and 5.
 
-    l1, l2: hit rates, 0 to 1. warps: active ones an SM. threads: active ones a warp; useful: how many of them have work.
+    l1, l2: hit rates of the caches, 0 to 1. warps: active ones an SM. threads: active ones a warp; useful: how many of them have work.
     """
 
     l1: float
@@ -29,7 +29,10 @@ class Kernel(NamedTuple):
 
 
 def kernels(graph: Subgraph) -> dict[tuple[str, str], Kernel]:
-    """Model aggregation and edge softmax on an A100, by (operator, whose: dgnn, fast or fastgl), for FAST's Tables 2 and 5."""
+    """Model aggregation and edge softmax on an A100 by counting, for FAST's Tables 2 and 5.
+
+    By (operator, whose: 'dgnn', 'fast' or 'fastgl').
+    """
     targets, edges = graph.counts.size, graph.source.size
     nodes, each = by_node(graph, WIDTH, AT_ONCE), by_edge(graph, WIDTH, AT_ONCE)
     shuffled, looped = softmax_shuffling(graph, HEADS, SHUFFLED, SHUFFLE), softmax_looping(graph, HEADS, LOOPED)
@@ -44,7 +47,7 @@ def kernels(graph: Subgraph) -> dict[tuple[str, str], Kernel]:
 
 
 def of_operators(point: StudyPoint) -> dict[str, Any]:
-    """Return the size of a stand-in's largest subgraph and its modelled kernels, a point of FAST's Tables 2 and 5.
+    """Return the size of a data set's largest sampled subgraph and its modelled kernels, what a point of FAST's Tables 2 and 5 gives.
 
     `targets`, `edges`, and `kernels`: 'operator, whose' -> fields of `Kernel`.
     """

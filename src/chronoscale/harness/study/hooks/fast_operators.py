@@ -33,33 +33,33 @@ HEADS, DGL = 2, "dgl"
 SUM, SOFTMAX = "aggregation", "edge softmax"
 
 
-def batch(one: Epoch) -> Batch:
+def batch(epoch: Epoch) -> Batch:
     """Return an epoch's last whole batch on the CPU, with random features, for timing TGAT's passes (FAST's Figure 2)."""
-    events, batch = one.last()
-    source, others = one.data.training, one.data.negatives_of(False, 0, 0)(events)
+    events, batch = epoch.last()
+    source, others = epoch.data.training, epoch.data.negatives_of(False, 0, 0)(events)
     times = source.roots(events, others, events.start)[2]
     made = Batch.of(source, events, others, times, batch, BatchLoads(TableLoad(batch.nodes), TableLoad(batch.edges), TableLoad(NO_ROWS)))
     drawn = torch.Generator().manual_seed(0)
-    made.features, made.edges = (torch.randn(ids.size, one.width, generator=drawn) for ids in (batch.nodes, batch.edges))
+    made.features, made.edges = (torch.randn(ids.size, epoch.width, generator=drawn) for ids in (batch.nodes, batch.edges))
     made.send(torch.device("cpu"))
     return made
 
 
-def passed(model: StreamModel, one: Batch) -> Tensor:
-    """Run TGAT's layers over a batch and return the embeddings of its roots."""
-    tree, rows = one.trees[0], model.inputs(one.features, None)
+def passed(model: StreamModel, sampled: Batch) -> Tensor:
+    """Run TGAT's layers over a batch and return its roots' embeddings, the forward pass that FAST's Figure 2 times."""
+    tree, rows = sampled.trees[0], model.inputs(sampled.features, None)
     below = [rows.index_select(0, level) for level in tree.levels]
     for number in range(model.shape.layers):
         below = model.layer(number, below, tree)
     return below[0]
 
 
-def operators(model: StreamModel, one: Batch) -> dict[str, Call]:
-    """Return calls of aggregation and of edge softmax alone, of the sizes that one forward pass has them in, for FAST's Figure 2.
+def operators(model: StreamModel, sampled: Batch) -> dict[str, Call]:
+    """Return calls that run aggregation alone, and edge softmax alone, in the sizes of one forward pass, to be timed for FAST's Figure 2.
 
-    Each call goes over every layer and all hops of that layer.
+    By operator's name. Each call goes over every layer and all hops of that layer.
     """
-    tree, shape = one.trees[0], model.shape
+    tree, shape = sampled.trees[0], model.shape
     sums, softmaxes = list[tuple[CSR, Tensor]](), list[tuple[Tensor, Tensor]]()
     for number in range(shape.layers):
         width = shape.heads * (shape.width(number) + shape.slot + shape.time)
@@ -75,7 +75,7 @@ def operators(model: StreamModel, one: Batch) -> dict[str, Call]:
 
 
 def forward(point: StudyPoint) -> dict[str, Any]:
-    """Time TGAT's forward pass on a batch, whole and by operator, a point of FAST's Figure 2.
+    """Time TGAT's forward pass on a batch, whole and by operator: what a point of FAST's Figure 2 gives.
 
     `seconds`: medians over setting `repeats`, 'all' and by operator; `threads` of PyTorch. The point's strategy decides which operators the
     model uses.
@@ -90,7 +90,7 @@ def forward(point: StudyPoint) -> dict[str, Any]:
 
 
 def contestants(graph: Subgraph) -> dict[tuple[str, str], Call]:
-    """Return calls of forward and backward passes by (operator, whose), for FAST's Figure 9.
+    """Return calls that run an operator forward and backward, by (operator, whose), to be timed for FAST's Figure 9.
 
     'fast': edge-parallel; 'nodes': ours, a node after another; 'tgl': as TGL calls DGL, where DGL is installed.
     """
@@ -123,7 +123,7 @@ def contestants(graph: Subgraph) -> dict[tuple[str, str], Call]:
 
 
 def contest(point: StudyPoint) -> dict[str, Any]:
-    """Time aggregation and edge softmax of several libraries on a stand-in's largest subgraph, a point of FAST's Figure 9.
+    """Time aggregation and edge softmax of several libraries on a data set's largest sampled subgraph: a point of FAST's Figure 9.
 
     `targets`, `edges`, `seconds` by 'operator, whose', medians over setting `repeats`. On one thread: idle threads of one library spin on
     the cores of another.

@@ -19,9 +19,10 @@ SECTOR, WAYS = 32, 16
 
 
 class Reads(NamedTuple):
-    """Memory accesses of a kernel in order, block by block, for modelled cache hits (FAST's Tables 2 and 5).
+    """Memory accesses of a GPU kernel in order, block by block, from which FAST's Tables 2 and 5 model cache hits.
 
-    block, unit, int64 [n]: which block reads which unit of `size` bytes. atomic, bool [n]: units that are added to, which bypass L1.
+    block, unit, int64 [n]: which thread block reads which unit (a row of features, or a sector of 32 bytes) of `size` bytes. atomic, bool
+    [n]: units that are added to, which bypass L1.
     """
 
     block: Int64
@@ -31,24 +32,25 @@ class Reads(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Modelled hit rates of a GPU's L1 and L2, 0 to 1, each of what reaches it; NaN where nothing does."""
+    """Modelled hit rates of a GPU's L1 and L2, 0 to 1, for FAST's Tables 2 and 5; each of what reaches it, NaN where nothing does."""
 
     l1: float
     l2: float
 
 
 def by_node(graph: Subgraph, width: int, nodes: int) -> Reads:
-    """Return the reads of an aggregation with `nodes` targets a block, each summing its sources' rows (node-parallel).
+    """Return the memory reads of a node-parallel aggregation, for modelled cache hits (FAST's Tables 2 and 5).
 
-    width: float32 a row; a row is a unit.
+    Each thread block sums the sources' rows of `nodes` targets. width: float32 a row; a row is a unit.
     """
     return Reads(graph.target // nodes, graph.source, np.zeros(graph.source.size, np.bool_), 4 * width)
 
 
 def by_edge(graph: Subgraph, width: int, edges: int) -> Reads:
-    """Return the reads of an aggregation with `edges` edges a block, each read once and added to its target's row by atomics.
+    """Return the memory reads of an edge-parallel aggregation, for modelled cache hits (FAST's Tables 2 and 5).
 
-    width: float32 a row; a row is a unit.
+    Each thread block has `edges` edges; a source's row is read and added to its target's row by atomics. width: float32 a row; a row is a
+    unit.
     """
     block = np.arange(graph.source.size) // edges
     unit = np.stack([graph.source, graph.rows + graph.target], 1).ravel()
@@ -56,17 +58,17 @@ def by_edge(graph: Subgraph, width: int, edges: int) -> Reads:
 
 
 def softmax_looping(graph: Subgraph, heads: int, nodes: int) -> Reads:
-    """Return the reads of an edge softmax with a thread a node and head, `nodes` a block (FAST's).
+    """Return the memory reads of FAST's edge softmax, for modelled cache hits (Tables 2 and 5): a thread a node and head, in a loop.
 
-    Three passes over the scores [E, heads]; in each a warp reads its threads' k-th scores together.
+    nodes: of a thread block. Three passes over the scores [E, heads]; in each a warp reads its threads' k-th scores together.
     """
     return _passes(graph, heads, nodes, LANES // heads, 3)
 
 
 def softmax_shuffling(graph: Subgraph, heads: int, nodes: int, width: int) -> Reads:
-    """Return the reads of an edge softmax with `width` lanes a node and `nodes` nodes a block (dGNN's).
+    """Return the memory reads of dGNN's edge softmax, for modelled cache hits (FAST's Tables 2 and 5): `width` lanes of a warp a node.
 
-    Heads come one after another; scores stay in registers between passes, so that each is read once.
+    nodes: of a thread block. Heads come one after another; scores stay in registers between passes, so that each is read once.
     """
     edge = np.arange(graph.source.size)
     block, warp = graph.target // nodes, graph.target // (LANES // width)

@@ -29,21 +29,21 @@ SERVER = CpuTopology(tuple(Cpu(n, n % 40, n % 40, n % 40 // 20, n % 40 // 20, n 
 UNBOUND = "tgl"
 
 
-def roots(one: Epoch, batches: int) -> list[Roots]:
-    """Return the root nodes of an epoch's last whole batches, with the first event that each must not see, for sampling experiments.
+def roots(epoch: Epoch, batches: int) -> list[Roots]:
+    """Return the root nodes of an epoch's last whole batches, which FAST's Figures 2 and 10 sample by several threads.
 
-    batches: how many. Roots are sources, destinations and negatives.
+    Each with the first event that it must not see. batches: how many. Roots are sources, destinations and negatives.
     """
-    part, size, others = one.deal.part, one.deal.size, one.data.negatives_of(False, 0, 0)
+    part, size, others = epoch.deal.part, epoch.deal.size, epoch.data.negatives_of(False, 0, 0)
     whole = len(part) // size
     starts = range(max(part.start, part.start + (whole - batches) * size), part.start + whole * size, size)
-    return [one.data.training.roots(range(at, at + size), others(range(at, at + size)), at)[:2] for at in starts]
+    return [epoch.data.training.roots(range(at, at + size), others(range(at, at + size)), at)[:2] for at in starts]
 
 
 def by_threads(point: StudyPoint) -> dict[str, Any]:
-    """Time the sampling of an epoch's last batches by number of threads, a point of FAST's Figure 2.
+    """Time neighbour sampling on this machine by number of threads: a point of FAST's Figure 2.
 
-    Settings: `threads`: the most, `batches`, `repeats`. Returns {'seconds': threads -> median}.
+    Settings: `threads`: the most, `batches`: an epoch's last ones, `repeats`. Returns {'seconds': threads -> median}.
     """
     one = epoch_of(point)
     root_batches, tcsr = roots(one, point.setting("batches")), one.data.training.tcsr
@@ -57,7 +57,7 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
 
 
 def binding(point: StudyPoint) -> dict[str, Any]:
-    """Return what binding sampling threads to cores gains, a point of FAST's Figure 10.
+    """Return what binding sampling threads to cores gains: a point of FAST's Figure 10.
 
     `hits`: modelled rates of L1, L2 and L3 of the paper's server, by who places threads; `gain`: times as fast on this machine, of medians;
     `how`: in words, how threads are bound here. Settings: `threads`, `batches`, `repeats`.
@@ -91,9 +91,9 @@ def _gain(one: Epoch, root_batches: Sequence[Roots], repeats: int) -> dict[str, 
 
 
 def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> list[list[int]]:
-    """Return the CPU of each thread in each batch where nothing binds them: different cores, drawn anew for each batch.
+    """Return the CPU of each sampling thread in each batch where nothing binds threads, the rival in FAST's Figure 10.
 
-    Lists [batches][threads]. Raises ValueError for more threads than cores.
+    Different cores, drawn anew for each batch; lists [batches][threads]. Raises ValueError for more threads than cores.
     """
     rng = np.random.default_rng(seed)
     cores = [[cpu.number for cpu in group] for group in topology.groups("core")]
@@ -101,9 +101,9 @@ def scattered(topology: CpuTopology, threads: int, batches: int, seed: int) -> l
 
 
 def printed_hits(printed: Mapping[str, Range], who: str, level: str) -> float:
-    """Return a hit rate of FAST's Figure 10 in per cent; the middle of what is printed as a range.
+    """Return a cache hit rate that FAST's Figure 10 prints, in per cent; the middle of what is printed as a range.
 
-    who: the variant's name, read up to its comma. level: 'L1', 'L2' or 'L3'.
+    printed: the figure's ranges by label. who: the variant's name, read up to its comma. level: 'L1', 'L2' or 'L3'.
     """
     line = printed[f"{who.partition(',')[0]}, {level} hits"]
     ends = (line.mean,) if line.mean else (line.low, line.high)
@@ -126,9 +126,10 @@ def machine_in_words() -> str:
 
 
 def alike(most: int, batches: int, threads: int) -> Float64:
-    """Return how much of what two sampling threads read is the same in WikiTalk's stand-in, for FAST's Figure 11.
+    """Return how much of what two sampling threads read is the same in WikiTalk's generated stand-in, for FAST's Figure 11.
 
-    Mean affinity over `batches` spread over the training events of `most` events; float64 [threads, threads], -1 on the diagonal.
+    Mean affinity over `batches` spread over the training events of a stand-in of `most` events; float64 [threads, threads], -1 on the
+    diagonal.
     """
     data = prepared("wikitalk", most)
     deal = data.assignment(False, 1, BATCH, 0, max(-(-data.training_events // BATCH) // batches, 1))
@@ -140,9 +141,9 @@ def alike(most: int, batches: int, threads: int) -> Float64:
 
 
 def bound_here(near: Float64) -> str:
-    """Return a sentence on whether threads of this affinity are bound on this machine, a note of FAST's Figure 11.
+    """Return a sentence on whether sampling threads would be bound to cores on this machine, a note of FAST's Figure 11.
 
-    near: float64 [threads, threads], as `alike` returns it.
+    near: how much of what each two threads read is the same, float64 [threads, threads], as `alike` returns it.
     """
     try:
         note = bind_by_affinity(near, CpuTopology.detect()).note
@@ -152,5 +153,8 @@ def bound_here(near: Float64) -> str:
 
 
 def of_pairs(near: Float64) -> list[float]:
-    """Return the affinity of each pair of threads, for FAST's Figure 11. near: float64 [threads, threads], as `alike` returns it."""
+    """Return how much of what two sampling threads read is the same, for each pair of threads, for FAST's Figure 11.
+
+    near: float64 [threads, threads], as `alike` returns it.
+    """
     return [float(one) for one in near[np.triu_indices(len(near), 1)]]

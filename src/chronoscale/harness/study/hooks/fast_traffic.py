@@ -26,10 +26,10 @@ INDEX = 8  # bytes of a number that says where a row is read
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Features that a strategy sends from host to device in an epoch, for FAST's Figure 8.
+    """Features that a strategy copies from host to device in an epoch, as counted for FAST's Figure 8.
 
-    nodes, edges: rows of `width` bytes. numbers: positions sent beside them, which say where rows are read and which cache slots they go
-    to. compressed: ids that the host looked through for repetitions.
+    nodes, edges: rows of node and of event features, of `width` bytes. numbers: positions copied beside them, which say where rows are read
+    and which cache slots they go to. compressed: ids that the host looked through for repeated ones.
     """
 
     nodes: int
@@ -40,25 +40,32 @@ class Sent:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of features that cross the bus."""
+        """Return the bytes of features that are copied from host to device in an epoch."""
         return (self.nodes + self.edges) * self.width
 
     @property
     def indices(self) -> int:
-        """Return the bytes of the positions that cross the bus."""
+        """Return the bytes of positions that are copied beside the features."""
         return self.numbers * INDEX
 
 
 class Table(Protocol):
-    """Cached rows of one feature table, batch after batch, as `traffic` counts misses."""
+    """Interface of a cache of one feature table, whose misses `traffic` counts batch after batch for FAST's Figure 8."""
 
     def sends(self, requested: Asked) -> tuple[int, bool, int]:
-        """Return of the next batch: rows it sends, whether they were compressed (each sent once), and rows cached from now on."""
+        """Return of the next batch: rows copied to the device, whether each was copied once only, and rows newly cached from now on.
+
+        requested: the rows that the batch reads.
+        """
         ...
 
 
 class Fixed:
-    """Cache whose rows never change. held: ids of cached rows, of `rows` in all; nothing is compressed where all are cached."""
+    """Cache whose rows never change, for the counts of FAST's Figure 8.
+
+    resident: ids of cached rows, int32, of `rows` in all. compressed: whether a batch's missing rows are copied once each; they are not
+    where all rows are cached.
+    """
 
     def __init__(self, resident: Int32, rows: int, compressed: bool) -> None:
         self._missing = np.ones(rows, np.bool_)
@@ -71,9 +78,10 @@ class Fixed:
 
 
 class Changing:
-    """Cache whose rows change from batch to batch (SIMPLE), planned from all batches in advance.
+    """Cache whose rows change from batch to batch, planned from all batches in advance (SIMPLE), for the counts of FAST's Figure 8.
 
-    batches: different row ids of each batch. rows: of the table; slots: of the cache.
+    batches: different row ids of each batch. rows: of the table; slots: of the cache. compressed: whether missing rows are copied once
+    each.
     """
 
     def __init__(self, batches: Sequence[Int32], rows: int, slots: int, compressed: bool) -> None:
@@ -88,30 +96,30 @@ class Changing:
         return int(come.size + requested.times[rest].sum()), False, come.size
 
 
-def loading(name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
-    """Return how a strategy loads features, for FAST's Figure 8: compressed or not, by which cache, in how much room.
+def loading(strategy_name: str, ratio: float, width: int, presample: int = EventHyper().presample) -> Loading:
+    """Return how a strategy loads features, for FAST's Figure 8: each row once a batch or not, by which cache, in how much room.
 
-    name: of a strategy. ratio: share of the features that is cached. width: features a row, of nodes and events alike. presample: batches
-    that the cache is filled by. Models have no node memory.
+    strategy_name: such as 'fast'. ratio: share of the features that is cached. width: features a row, of nodes and events alike. presample:
+    batches that the cache is filled by. Models have no node memory.
     """
-    chosen = strategy(name)
+    chosen = strategy(strategy_name)
     assert isinstance(chosen, StreamStrategy)
     feeding: StreamFeeding = chosen.feeding
     return Loading(feeding.compressed, PLACEMENTS.get(feeding.placement), ratio, presample, width * FP32, width * FP32)
 
 
-def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
-    """Count what each way of loading sends in an epoch, exactly, in one pass for all ways, for FAST's Figure 8.
+def traffic(epoch: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> dict[str, Sent]:
+    """Count the features that each way of loading copies to the device in an epoch, exactly, in one pass for all, for FAST's Figure 8.
 
-    seen: how often rows were asked for, by which caches are filled. Equals `PreparedStream.work`'s counts. Takes a second pass over the
-    batches, and their different rows in memory, where a cache changes from batch to batch.
+    ways: label -> way of loading. seen: how often rows were read, by which caches are filled. Equals `PreparedStream.work`'s counts. Takes
+    a second pass over the batches, and their different rows in memory, where a cache changes from batch to batch.
     """
-    resident = {name: way.placement.fill(seen, way.room(*one.sizes)) if way.placement else NONE for name, way in ways.items()}
+    resident = {name: way.placement.fill(seen, way.room(*epoch.sizes)) if way.placement else NONE for name, way in ways.items()}
     changing = {name for name, way in ways.items() if way.placement is not None and way.placement.dynamic}
-    requested = [CachedRows(nodes.once, edges.once) for nodes, edges in one.batches()] if changing else []
+    requested = [CachedRows(nodes.once, edges.once) for nodes, edges in epoch.batches()] if changing else []
     tables: dict[str, list[Table]] = {}
     for name, way in ways.items():
-        of = zip(resident[name], one.sizes, (0, 1), strict=True)
+        of = zip(resident[name], epoch.sizes, (0, 1), strict=True)
         tables[name] = [
             Changing([batch[n] for batch in requested], rows, ids.size, way.compressed)
             if name in changing
@@ -119,7 +127,7 @@ def traffic(one: Epoch, ways: Mapping[str, Loading], seen: RowFrequencies) -> di
             for ids, rows, n in of
         ]
     sums: dict[str, Int64] = {name: np.zeros(4, np.int64) for name in ways}
-    for batch in one.batches():
+    for batch in epoch.batches():
         slots = [int(part.times.sum()) for part in batch]
         for name in ways:
             (nodes, shrunk, remaining), (edges, slim, stay) = (table.sends(part) for table, part in zip(tables[name], batch, strict=True))

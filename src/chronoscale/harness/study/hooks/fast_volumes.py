@@ -25,7 +25,7 @@ ALL = 2**31
 
 
 class Split(NamedTuple):
-    """Division of a cache's room between node and edge features, for FAST's Figure 8.
+    """Division of a cache's room between node and event features, for FAST's Figure 8.
 
     nodes, edges: rows cached. hits: how often batches find one of them, a row once a batch.
     """
@@ -36,9 +36,9 @@ class Split(NamedTuple):
 
 
 def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
-    """Return how a placement divides a cache's room, and its hits over the real batches, for FAST's Figure 8.
+    """Return how a rule of what to cache divides a cache's room, and its hits over all batches, for FAST's Figure 8.
 
-    seen: frequencies that it chooses by, of pre-sampled batches; real: those of all batches.
+    placement: the rule. seen: how often batches asked for each row, of the pre-sampled ones that it chooses by; real: of all.
     """
     cached: CachedRows = placement.fill(seen, room)
     hits = sum(int(requests[ids].sum(dtype=np.int64)) for requests, ids in zip(real, cached, strict=True))
@@ -46,10 +46,10 @@ def chosen(placement: CachePlacement, seen: RowFrequencies, real: RowFrequencies
 
 
 def best(seen: RowFrequencies, real: RowFrequencies, room: CacheCapacity) -> Split:
-    """Return the division of a cache's room with most hits over the real batches, the bound of FAST's Figure 8.
+    """Return the division of a cache's room with most hits over all batches, the bound of FAST's Figure 8.
 
-    Each table is filled by falling frequency as `seen`; every count of nodes is tried, and of equals the fewest nodes win. Rows of 0 bytes
-    are not cached. O(rows log rows).
+    seen: how often pre-sampled batches asked for each row: each table is filled in that order. real: how often all batches do, which hits
+    are counted by. Every count of nodes is tried, and of equals the fewest nodes win. Rows of 0 bytes are not cached. O(rows log rows).
     """
     nodes, edges = _hits(seen.nodes, real.nodes, room.node), _hits(seen.edges, real.edges, room.edge)
     counts = np.arange(min(nodes.size - 1, room.total // room.node if room.node else 0) + 1)
@@ -67,11 +67,11 @@ def _hits(seen: Int32, real: Int32, size: int) -> Int64:
 
 
 def volumes(point: StudyPoint) -> dict[str, Any]:
-    """Count what an epoch sends at each of FAST's optimisation stages, and how near cache divisions are to the best (Figure 8).
+    """Count the features copied to the device at each of FAST's optimisation stages, for its Figure 8.
 
-    Settings: `stages`: stage -> strategy and share of the features cached, the last one's being the room; `presample`: numbers of batches,
-    the last of which fills the caches. `sent` by stage, `hits` over the best ones by presampled batches. Raises UserError where real data
-    are not at hand.
+    Also how near a cache's division between nodes and events is to the best. Settings: `stages`: stage -> strategy and share of the
+    features cached, the last one's being the room; `presample`: numbers of batches, the last of which fills the caches. Returns `sent` by
+    stage, and `hits` over the best ones by presampled batches. Raises UserError where real data are not at hand.
     """
     one, stages = epoch_of(point), dict(point.setting("stages"))
     known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
@@ -92,7 +92,7 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 
 
 def by_share(point: StudyPoint) -> dict[str, Any]:
-    """Count what an epoch sends by strategy and cached share of the features, for FAST's Figure 8.
+    """Count the features copied to the device in an epoch, by strategy and cached share of the features, for FAST's Figure 8.
 
     Settings: `strategies`, `cached`: shares; `presample`: the last number of batches fills caches.
     """
@@ -104,10 +104,10 @@ def by_share(point: StudyPoint) -> dict[str, Any]:
 
 
 def host(point: StudyPoint) -> dict[str, float]:
-    """Measure this host's rates for FAST's Figure 8: `gather` and `look`, medians.
+    """Measure how fast this host gathers features and looks for repeated ids, for FAST's Figure 8.
 
-    `gather`: bytes/s of random feature rows copied out of a table larger than the caches. `look`: ids/s looked through for repetitions,
-    those of an epoch's last whole batch.
+    `gather`: bytes/s of random feature rows copied out of a table larger than the caches. `look`: ids/s, of an epoch's last whole batch.
+    Medians.
     """
     one = epoch_of(point)
     ids, table = one.last()[1].nodes, torch.zeros(TABLE // (one.width * FP32), one.width)
@@ -118,9 +118,10 @@ def host(point: StudyPoint) -> dict[str, float]:
 
 
 def seconds(sent: Mapping[str, float], gather: float, look: float, bus: float = PCIE) -> float:
-    """Return the seconds an epoch's features take where gathering, sending and compressing follow one another (FAST's Figure 8).
+    """Return the seconds that loading an epoch's features takes, by counted bytes and measured speeds, for FAST's Figure 8.
 
-    sent: fields of `Sent` by name. gather, bus: bytes/s. look: ids/s.
+    Gathering, copying and looking for repeated ids follow one another. sent: fields of `Sent` by name. gather: bytes/s that the host copies
+    together; bus: bytes/s over PCIe. look: ids/s that the host looks through.
     """
     return sent["bytes"] / gather + (sent["bytes"] + sent["indices"]) / bus + sent["compressed"] / look
 

@@ -29,10 +29,10 @@ A100 = Gpu()
 
 
 def looping(counts: Int64, threads: int = 1) -> float:
-    """Return the mean active threads of a warp where each of `threads` a target loops over its edges (node-parallel).
+    """Return the mean active threads of a GPU's warp in a node-parallel operator, for FAST's Tables 2 and 5.
 
-    counts: edges of each target, int64 [T]. A warp loops as long as its longest row. FAST's edge softmax has a thread a head. NaN without
-    an edge.
+    Each of `threads` a target loops over its edges (FAST's edge softmax: a thread a head); a warp loops as long as its longest row. counts:
+    edges of each target, int64 [T]. NaN without an edge.
     """
     of = np.repeat(counts, threads)
     rows = np.concatenate([of, np.zeros(-of.size % LANES, np.int64)]).reshape(-1, LANES)
@@ -41,15 +41,19 @@ def looping(counts: Int64, threads: int = 1) -> float:
 
 
 def apiece(edges: int) -> float:
-    """Return the mean active threads of a warp where each thread has one edge (edge-parallel); NaN without an edge."""
+    """Return the mean active threads of a GPU's warp in an edge-parallel operator, a thread an edge, for FAST's Tables 2 and 5.
+
+    edges: how many. NaN without an edge.
+    """
     return edges / -(-edges // LANES) if edges else float("nan")
 
 
 def shuffling(counts: Int64, width: int) -> tuple[float, float]:
-    """Return mean lanes of a warp that have an edge, and that add up something, where `width` lanes reduce a target by shuffles.
+    """Return how many lanes of a GPU's warp have work where `width` lanes reduce a target by shuffles (dGNN), for FAST's Tables 2 and 5.
 
-    counts: edges of each target, at most `width`, int64 [T]. The second is a mean over the steps of the reduction's tree. All lanes are
-    active in any case. width: a power of two up to 32; anything else is the caller's mistake (AssertionError).
+    Returns the mean of lanes that have an edge, and of lanes that add up something, over the steps of the reduction's tree; all are active
+    in any case. counts: edges of each target, at most `width`, int64 [T]. width: a power of two up to 32; anything else is the caller's
+    mistake (AssertionError).
     """
     assert width in (1, 2, 4, 8, 16, 32) and counts.max(initial=0) <= width
     with_edge = LANES * float(counts.mean()) / width if counts.size else float("nan")
@@ -59,9 +63,10 @@ def shuffling(counts: Int64, width: int) -> tuple[float, float]:
 
 
 def resident(blocks: int, threads: int, gpu: Gpu = A100) -> float:
-    """Return the mean warps an SM holds during a launch of `blocks` of `threads` threads, for FAST's Tables 2 and 5.
+    """Return the mean warps that an SM holds while a kernel runs, for FAST's Tables 2 and 5.
 
-    Blocks are dealt evenly, at most as many as fit; registers and shared memory are not looked at.
+    blocks: of the launch, each of `threads` threads; they are dealt evenly, at most as many as fit; registers and shared memory are not
+    looked at.
     """
     warps = -(-threads // LANES)
     return float(warps * min(blocks / gpu.sms, gpu.warps // warps, gpu.blocks))

@@ -49,12 +49,12 @@ def bed() -> SnapshotTestbed:
 
 
 def counts(dataset: str) -> Published:
-    """Return the counts that FlareDTDG's Table 2 prints of a data set."""
+    """Return the counts that FlareDTDG's Table 2 prints of a data set, for its studies."""
     return catalogue.entry(dataset).as_published("flaredtdg")
 
 
 def gpus_of(dataset: str) -> int:
-    """Return how many GPUs FlareDTDG's Table 2 gives a data set; 1 where it gives none."""
+    """Return how many GPUs FlareDTDG's Table 2 gives a data set, for its studies; 1 where it gives none."""
     return counts(dataset).gpus or 1
 
 
@@ -68,37 +68,37 @@ def regresses(dataset: str) -> bool:
     return counts(dataset).node_features == bed().degrees
 
 
-def executes(name: str) -> bool:
-    """Say whether a strategy's schedules can be executed, not only simulated, for FlareDTDG's Table 3. name: of a strategy."""
-    return strategy(name).executes
+def executes(strategy_name: str) -> bool:
+    """Say whether a strategy's schedules can be executed, not only simulated, for FlareDTDG's Table 3."""
+    return strategy(strategy_name).executes
 
 
 def trained(dataset: str) -> SnapshotStatistics:
-    """Return the counts of a stand-in's snapshots that train, the first share of all."""
+    """Return counts of the snapshots that FlareDTDG's studies train on: the first share of a data set's generated ones."""
     return first(statistics(dataset), bed().trains)
 
 
 def snapshots_trained(dataset: str) -> int:
-    """Return how many of a data set's snapshots train."""
+    """Return how many of a data set's snapshots FlareDTDG's studies train on."""
     return len(trained(dataset))
 
 
 def kept() -> float:
-    """Return how many whole snapshots FlareDTDG's window keeps of its length, chunks of decayed snapshots added up."""
+    """Return how many whole snapshots FlareDTDG's window holds, kept chunks of older ones added up, for its studies."""
     windows = bed().windows
     assert windows is not None
     return windows.kept
 
 
 def window() -> int:
-    """Return the length of FlareDTDG's window in snapshots, whole and decayed ones."""
+    """Return the length of FlareDTDG's window in snapshots, whole and decayed ones, for its studies."""
     windows = bed().windows
     assert windows is not None
     return windows.decay.window
 
 
 def cluster(gpus: int) -> Cluster:
-    """Return the paper's A40 machines, as many as `gpus` need."""
+    """Return the simulated A40 machines of FlareDTDG's studies, as many as `gpus` need."""
     return presets.scaled(presets.cluster("a40-ib"), gpus)
 
 
@@ -122,21 +122,23 @@ def in_both(line: Mapping[str, Any], name: str, outside: Sequence[str]) -> float
     return float(line[name]) / (1 - sum(float(line[other]) for other in outside))
 
 
-def on_device(one: Record, uncut: Points) -> str:
+def on_device(point: Record, uncut: Points) -> str:
     """Return the reason of a row of FlareDTDG's Table 5: what a device holds, and whether that is too much.
 
-    one: a point with `peak_gb` and `mean_gb`. uncut: the same points of FlareDTDG without cut edges.
+    point: one with metrics `peak_gb` and `mean_gb`. uncut: the same points of FlareDTDG, simulated as if no edge crossed ranks.
     """
-    memory = cluster(one.gpus).device.memory / GB
-    beyond = f"more than the {memory:g} of a device; " if one.status == "out of memory" else ""
-    if one.strategy == "esdg":
-        snapshots = snapshots_trained(one.dataset) - 1
-        return f"{beyond}{snapshots} snapshots, {snapshots / one.gpus:.3g} a GPU, and what checkpoints keep of them"
-    if one.strategy != "flaredtdg":
-        return f"{beyond}windows of {window()} snapshots; {UNPRINTED[one.strategy]} not printed"
-    reason = f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=one.dataset, model=one.model):.3g}"
-    if one.mean_gb < UNEVEN * one.peak_gb:
-        reason += f"; {one.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
+    memory = cluster(point.gpus).device.memory / GB
+    beyond = f"more than the {memory:g} of a device; " if point.status == "out of memory" else ""
+    if point.strategy == "esdg":
+        snapshots = snapshots_trained(point.dataset) - 1
+        return f"{beyond}{snapshots} snapshots, {snapshots / point.gpus:.3g} a GPU, and what checkpoints keep of them"
+    if point.strategy != "flaredtdg":
+        return f"{beyond}windows of {window()} snapshots; {UNPRINTED[point.strategy]} not printed"
+    reason = (
+        f"{beyond}{kept():.3g} snapshots a window; were nothing cut {uncut.at('peak_gb', dataset=point.dataset, model=point.model):.3g}"
+    )
+    if point.mean_gb < UNEVEN * point.peak_gb:
+        reason += f"; {point.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
     return reason
 
 
@@ -153,12 +155,12 @@ def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
     return f"flaredtdg's is the least in {count['published']} of {len(groups)} points in print, in {count['ours']} of ours"
 
 
-def host_gb(dataset: str, name: str, gpus: int) -> float:
+def host_gb(dataset: str, strategy_name: str, gpus: int) -> float:
     """Return the GB of host memory on all machines together, for FlareDTDG's Figure 7.
 
-    name: of a strategy; 'dynahb' has its caches as in Table 1, any other the snapshots that train.
+    strategy_name: 'dynahb' holds its caches, as in Table 1, any other the snapshots that train.
     """
-    if name == "dynahb":
+    if strategy_name == "dynahb":
         return dynahb_cache_bytes(statistics(dataset), width(dataset), gpus) / GB
     stats = trained(dataset)
     features = len(stats) * feature_bytes(stats.num_nodes, counts(dataset).node_features or 1)
@@ -181,7 +183,7 @@ def error_ratios(number: int, model: str, rival: str) -> Range:
 def growth(cells: Points, quantity: str) -> list[float]:
     """Return a metric at the most whole snapshots over that at the fewest, for each retention alpha, for FlareDTDG's Figure 8.
 
-    cells: points of settings `full` and `alpha`. quantity: the metric's name.
+    cells: points with settings `full` (whole snapshots of a window) and `alpha` (share kept of the oldest). quantity: the metric's name.
     """
     full, alphas = sorted(set(cells.all("full"))), sorted(set(cells.all("alpha")))
     return [cells.at(quantity, full=full[-1], alpha=a) / cells.at(quantity, full=full[0], alpha=a) for a in alphas]
@@ -194,17 +196,20 @@ def stack(dataset: str) -> MPNNSizes:
 
 
 def a_gpu(dataset: str) -> dict[str, float]:
-    """Return the GB a GPU that FlareDTDG's Table 5 prints of MPNN-LSTM, by strategy; without those that ran out of memory."""
+    """Return the GB a GPU that FlareDTDG's Table 5 prints of MPNN-LSTM, by strategy, for reasons of Table 1.
+
+    Without strategies that ran out of memory.
+    """
     (line,) = (line for line in published("flaredtdg").tables[5].rows if (line["dataset"], line["model"]) == (dataset, "mpnn-lstm"))
     return {name: float(value) for name, value in line.items() if not isinstance(value, str)}
 
 
-def copies(dataset: str, name: str, gb: float) -> str:
-    """Return a reason's beginning where a printed figure of FlareDTDG's Table 1 is not Table 5's times Table 2's GPUs; else ''.
+def copies(dataset: str, strategy_name: str, gb: float) -> str:
+    """Return the beginning of a reason in FlareDTDG's Table 1 where its figure is not Table 5's a GPU times Table 2's GPUs; else ''.
 
-    name: of a strategy. gb: Table 1's figure.
+    strategy_name: whose. gb: Table 1's figure.
     """
-    each, gpus = a_gpu(dataset)[name], gpus_of(dataset)
+    each, gpus = a_gpu(dataset)[strategy_name], gpus_of(dataset)
     times = gb / each
     return "" if round(times) == gpus else f"{times:.0f} times Table 5's {each:g}, but {gpus} GPUs (Table 2): {gpus * each:.3g}; "
 
@@ -212,15 +217,15 @@ def copies(dataset: str, name: str, gb: float) -> str:
 def snapshots_in(footprints: Terms, length: int, gb: float) -> float:
     """Return how many of `length` snapshots `gb` would hold, for reasons of FlareDTDG's Table 1.
 
-    held: bytes by term of all `length` snapshots; its `working` bytes are needed in any case.
+    footprints: bytes of all `length` snapshots by term ('total', 'working', ...), of which the working ones are needed in any case.
     """
     return (gb * GB - footprints["working"]) / (footprints["total"] - footprints["working"]) * length
 
 
 def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
-    """Return by what factor edges a snapshot would have to grow for DynaHB's cache to take `gb`, for FlareDTDG's Table 1.
+    """Return by what factor edges a snapshot would have to grow for DynaHB's cache to take `gb`, for reasons of FlareDTDG's Table 1.
 
-    stats: of all snapshots. By bisection; infinite where 10,000 times as many are not enough.
+    stats: counts of all snapshots. Infinite where 10,000 times as many edges are not enough.
     """
     low, high = 0.0, 1e4
 
@@ -237,9 +242,9 @@ def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
 
 
 def holdings(point: StudyPoint) -> dict[str, Any]:
-    """Count what each system holds to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
+    """Count what ESDG, DynaHB and DynaGraph hold to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
 
-    `held`: system -> bytes by term; `features`: a snapshot's, in the paper's unit, and in `bytes`; `cache`: DynaHB's, GB.
+    `held`: system -> bytes by term; `features`: those of a snapshot, in the paper's unit, and in `bytes`; `cache`: DynaHB's, GB.
     """
     name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
     footprints = {
@@ -266,7 +271,7 @@ def why_features(dataset: str, size: float) -> str:
 def why_esdg(dataset: str, footprints: Terms, theirs: float, bound: bool) -> str:
     """Return the reason of a row of FlareDTDG's Table 1: how many snapshots ESDG's printed device memory holds.
 
-    held: bytes by term. theirs: printed GB; bound: whether that is a lower bound.
+    footprints: bytes that ESDG holds, by term ('total', 'working', ...). theirs: printed GB; bound: whether that is a lower bound.
     """
     count = snapshots_trained(dataset)
     if bound:
@@ -295,7 +300,7 @@ def why_cache(dataset: str, theirs: float, bound: bool) -> str:
 def why_dynagraph(dataset: str, footprints: Terms, theirs: float, assumed: Sequence[str]) -> str:
     """Return the reason of a row of FlareDTDG's Table 1: how many more values a row explain DynaGraph's printed device memory.
 
-    held: bytes by term. theirs: printed GB. assumed: data sets whose model width the paper does not print.
+    footprints: bytes that DynaGraph holds, by term ('total', ...). theirs: printed GB. assumed: data sets whose model width is not printed.
     """
     model, stats = stack(dataset), trained(dataset)
     if dataset in assumed:
@@ -309,9 +314,9 @@ def why_dynagraph(dataset: str, footprints: Terms, theirs: float, assumed: Seque
 
 
 def otherwise() -> dict[str, float]:
-    """Return what other assumptions than those of FlareDTDG's Table 1 would give, by name, for its notes.
+    """Return what assumptions other than those of FlareDTDG's Table 1 would give, for its notes.
 
-    GB, but for `snapshots`: how many the stand-in for papers100M has.
+    By name, in GB; but `snapshots`: how many the generated stand-in for papers100M has.
     """
     papers, amazon = "ogbn_papers100m", "rec_amazon"
     stats, beds = statistics(papers), presets.cluster("a40-ib")

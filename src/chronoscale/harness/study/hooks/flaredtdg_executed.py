@@ -26,9 +26,9 @@ from chronoscale.strategies.schedule import Schedule
 
 
 def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split names into data sets of snapshots that are installed, and a note for each that is not, for FlareDTDG's executed studies.
+    """Split names into data sets of snapshots that are installed, and a note for each that is not.
 
-    Used by Figures 6 and 8 and Table 3.
+    For FlareDTDG's executed Figures 6 and 8 and Table 3.
     """
     present, absent = list[str](), list[str]()
     for name in names:
@@ -41,11 +41,12 @@ def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def training(point: StudyPoint) -> dict[str, Any]:
-    """Train a point on this machine, one rank, for FlareDTDG's Figures 6 and 8 and Table 3: degrees of the next month are predicted.
+    """Train a point of FlareDTDG's studies on this machine, one rank, to predict the next month's degrees (Figures 6 and 8, Table 3).
 
-    An epoch's `seconds`, when it `ended` (s of training so far) and its `validation` MSE, a list each; `epoch_s`: the least; `test` MSE of
-    the best epoch's model, `naive` MSE by name; `peak_gb`: as planned. Settings: `rate`, `width`, `epochs`, and `full`, `alpha` of the
-    window. Raises UserError as `chronoscale train`.
+    Lists by epoch: `seconds`, when it `ended` (s of training so far), `validation` MSE. `epoch_s`: the least; `test` MSE of the best
+    epoch's model, `naive` MSE of predictions that learn nothing, by name; `peak_gb` of the device, as planned. Settings: `rate` of
+    learning, `width`, `epochs`, and `full` (whole snapshots), `alpha` (share kept of the oldest) of the window. Raises UserError as
+    `chronoscale train`.
     """
     windows, of = bed().windows, dict(point.settings)
     assert windows is not None
@@ -74,6 +75,6 @@ def training(point: StudyPoint) -> dict[str, Any]:
 
 
 def planned_gb(schedule: Schedule) -> float:
-    """Return the GB that the fullest rank's device holds at its peak, as planned by a schedule."""
+    """Return the GB that the fullest rank's device holds at its peak by a schedule, for FlareDTDG's executed studies."""
     machine = presets.local_cpu(schedule.ranks, 1e12, Link(1e9, 1e-4))
     return float(peaks(schedule, replay(schedule, machine, DatasheetCosts(machine.device))).max()) / GB

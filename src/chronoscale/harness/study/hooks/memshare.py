@@ -45,50 +45,56 @@ def bed() -> SpreadStreams:
     return bed
 
 
-def spread(one: Replayed) -> dict[str, Any]:
-    """Return seconds and bytes of an optimiser step, a metric of MemShare's studies (see `spread_step`)."""
-    return spread_streams.spread_step(one)
+def spread(replayed: Replayed) -> dict[str, Any]:
+    """Return the simulated seconds and bytes of an optimiser step, a metric of MemShare's studies: what `spread_step` returns."""
+    return spread_streams.spread_step(replayed)
 
 
 def counts(dataset: str) -> dict[str, int]:
-    """Return nodes, edges, node_width and edge_width that MemShare's Table 2 prints of a data set."""
+    """Return nodes, edges, node_width and edge_width (features) that MemShare's Table 2 prints of a data set, for its studies."""
     return bed().counts(dataset)
 
 
 def machine() -> Cluster:
-    """Return one machine of four A40, as in MemShare."""
+    """Return one simulated machine of four A40, as in MemShare, for notes of its studies."""
     return presets.scaled(presets.cluster("a40-10g"), 4)
 
 
 def published_table(paper: str, number: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a table of any paper, for MemShare's Figure 9. paper: its key, such as 'memshare'. number: of the table."""
+    """Return the printed rows of a table of any paper, for MemShare's Figure 9.
+
+    paper: its key, such as 'memshare'. number: of the table.
+    """
     return published(paper).tables[number].rows
 
 
 def defaults() -> SharingHyper:
-    """Return the settings by which MemShare's ranks share node memory where a study sets nothing."""
+    """Return how MemShare's ranks share the memory of hot nodes where a study sets nothing."""
     return SharingHyper()
 
 
 def label(gpus: int) -> str:
-    """Return machines and GPUs as MemShare writes them, such as '2M8G', at four GPUs a machine."""
+    """Return machines and GPUs as MemShare's figures write them, such as '2M8G', at four GPUs a machine."""
     return f"{-(-gpus // 4)}M{gpus}G"
 
 
 @cache
-def real(name: str) -> EventStream:
-    """Return the first 200,000 events of an installed data set, without features or labels.
+def real(dataset: str) -> EventStream:
+    """Return the first 200,000 events of an installed data set, without features or labels, for MemShare's studies of real streams.
 
     Raises UserError where it is not installed or no event stream.
     """
-    events = catalogue.load(name)
+    events = catalogue.load(dataset)
     if not isinstance(events, EventStream):
-        raise UserError(f"dataset '{name}': expected a stream of events")
+        raise UserError(f"dataset '{dataset}': expected a stream of events")
     return replace(events.span(0, min(MOST, len(events))), features=None, labels=None, node_features=None)
 
 
 def at_hand(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split names into real streams that are installed, and a note for each that is not, for MemShare's Figures 2, 3, 5 and 7."""
+    """Split names into real event streams that are installed, and a note for each that is not.
+
+    For MemShare's Figures 2, 3, 5 and 7.
+    """
     present, absent = list[str](), list[str]()
     for name in names:
         try:
@@ -100,7 +106,7 @@ def at_hand(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def events_of(dataset: str, divisor: int) -> EventStream:
-    """Return the stand-in of a data set, or the real stream where `divisor` is 0.
+    """Return the events that MemShare's studies partition: the generated stand-in of a data set, or the real stream where `divisor` is 0.
 
     divisor: how many times fewer nodes and events the stand-in has than Table 2 prints.
     """
@@ -108,26 +114,32 @@ def events_of(dataset: str, divisor: int) -> EventStream:
 
 
 def length(dataset: str, divisor: int) -> tuple[int, int]:
-    """Return (events, nodes) of a stand-in, or of the real stream where `divisor` is 0."""
+    """Return (events, nodes) of a generated stand-in of MemShare's studies, or of the real stream where `divisor` is 0.
+
+    divisor: how many times fewer nodes and events the stand-in has than Table 2 prints.
+    """
     events = events_of(dataset, divisor)
     return len(events), events.num_nodes
 
 
 def part_size(dataset: str, divisor: int, batch: int) -> int:
-    """Return events of a batch for each of the eight parts, for MemShare's Figures 2 and 3.
+    """Return the events of a batch for each of eight parts of a stream, for MemShare's Figures 2 and 3.
 
-    batch: the paper's, divided like the stand-in and at least 50; of real data (divisor 0) at most what makes 20 batches.
+    batch: the paper's; it is divided as the stand-in by `divisor`, and at least 50. Of real data (divisor 0) at most what makes 20 batches.
     """
     return max(batch // divisor, 50) if divisor else int(min(batch, len(real(dataset)) // (PARTS * LEAST)))
 
 
 def degrees(events: EventStream) -> Int64:
-    """Return the number of event ends at each node, int64 [N]."""
+    """Return how many ends of events each node has, int64 [nodes], for MemShare's studies of hot nodes."""
     return np.bincount(events.src, minlength=events.num_nodes) + np.bincount(events.dst, minlength=events.num_nodes)
 
 
 def hot_share(events: EventStream, share: float = 0.1) -> float:
-    """Return what share of all event ends the nodes of highest degree have. share: of the nodes, a tenth by default."""
+    """Return what share of all ends of events the hottest nodes have, for notes and tables of MemShare's studies.
+
+    share: of the nodes, those of highest degree; a tenth by default.
+    """
     ordered = np.sort(degrees(events))[::-1]
     return float(ordered[: round(share * ordered.size)].sum() / max(ordered.sum(), 1))
 
@@ -135,7 +147,7 @@ def hot_share(events: EventStream, share: float = 0.1) -> float:
 def stand_ins(divisors: Mapping[str, int]) -> str:
     """Return the note of MemShare's studies that says how stand-ins are generated and how hot their hot nodes are.
 
-    divisors: data set -> how many times smaller than printed.
+    divisors: data set -> how many times smaller than published.
     """
     shares = ", ".join(f"{name} {hot_share(events_of(name, divisor)):.0%}" for name, divisor in divisors.items())
     sizes, apart = ", ".join(f"{name} by {divisor}" for name, divisor in divisors.items()), bed().apart["gdelt"]
@@ -148,16 +160,17 @@ def stand_ins(divisors: Mapping[str, int]) -> str:
 
 
 def sizes(point: StudyPoint) -> dict[str, float]:
-    """Return nodes, events and the hottest tenth's share of event ends (`hot`) of a point's stand-in, for MemShare's Table 2."""
+    """Return nodes, events and the hottest tenth's share of ends of events (`hot`) of a point's generated stream (MemShare's Table 2)."""
     made = events_of(point.dataset, point.setting("divisor"))
     return {"nodes": made.num_nodes, "events": len(made), "hot": hot_share(made)}
 
 
 def division(point: StudyPoint) -> dict[str, Any]:
-    """Partition a point's stream into eight and return the parts' loads, for MemShare's Figures 2 and 3.
+    """Partition a point's event stream into eight parts and return how evenly batches load them, for MemShare's Figures 2 and 3.
 
-    By whole batches: `most` and `mean` load; by batch: `balance`, most over mean; `cut`: share of events across parts. Settings: `divisor`,
-    `policy`, `shared` (share of hot nodes), `size` of a part's batch.
+    By whole batches: `most` and `mean` load of a part; by batch: `balance`, most over mean; `cut`: share of events across parts. Settings:
+    `divisor` of the stand-in, `policy` of partitioning, `shared` (share of nodes, the hot ones, that all parts have), `size` of a part's
+    batch.
     """
     events = events_of(point.dataset, point.setting("divisor"))
     cut = partition_stream(events, PARTS, point.setting("policy"), point.setting("shared"), trained=int(bed().trains * len(events)))
@@ -168,10 +181,11 @@ def division(point: StudyPoint) -> dict[str, Any]:
 
 
 def neighbours(point: StudyPoint) -> dict[str, float]:
-    """Count the neighbours a root samples across eight parts, and what it asks of other ranks, for MemShare's Figure 4.
+    """Count the neighbours a root samples where the graph is cut into eight, and what it asks of other ranks, for MemShare's Figure 4.
 
-    Settings: `way`: 'recent', 'decay', 'decay, not completed' or 'local'; `theta`, `shared`, `size`: events a rank, `steps`, `divisor`.
-    Returns means a root by name.
+    Settings: `way`: 'recent' (the most recent neighbours), 'decay' (MemShare's: of those across parts a share, recent ones more likely),
+    'decay, not completed' (what that leaves of the most recent) or 'local' (none across parts); `theta`: that share, in expectation;
+    `shared`: share of nodes that all parts have; `size`: events a rank; `steps`; `divisor` of the stand-in. Returns means a root by name.
     """
     of, data = dict(point.settings), prepared(bed(), point.dataset, point.setting("divisor"))
     every = max(data.training_events // (PARTS * of["size"] * of["steps"]), 1)
@@ -189,10 +203,11 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
 
 
 def volumes(point: StudyPoint) -> dict[str, Any]:
-    """Estimate bytes of communication an event by MemShare's eq. 25, and with each ratio applied to its own term, for Figure 7.
+    """Estimate the bytes of communication an event by MemShare's eq. 25, for its Figure 7; also with each ratio applied to its own term.
 
-    `ways`: way -> term -> bytes; `nodes`: their share of eq. 25's total. Widths are GDELT's. Settings: `divisor`, `shared`, `theta`,
-    `sent`, `size`.
+    `ways`: way -> term -> bytes; `nodes`: their share of eq. 25's total. Features have GDELT's widths. Settings: `divisor` of the stand-in,
+    `shared`: share of nodes that all parts have, `theta`: share of neighbours across parts that is sampled, `sent`: share of shared nodes'
+    events after which ranks synchronise their memory, `size`: events a rank.
     """
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
     widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)
@@ -213,7 +228,7 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 
 
 def recommended(beta: float) -> float:
-    """Return the share of shared nodes of least variance by MemShare's §4.2, for Figure 7.
+    """Return the share of nodes to share among ranks by MemShare's §4.2 (least variance of loads), for Figure 7.
 
     beta: exponent of the power law of degrees. Raises UserError unless it is above 2.
     """
@@ -223,7 +238,7 @@ def recommended(beta: float) -> float:
 def accuracy_gains(rival: str, model: str) -> dict[str, float]:
     """Return the printed gains of MemShare's test AP over a rival (Table 3), over all data sets and numbers of GPUs with both.
 
-    rival: name of a strategy. Columns of a study's row: published_low, published_mean, published_high; points of AP.
+    rival: name of a strategy. Returns columns of a study's row: published_low, published_mean, published_high, in points of AP.
     """
     by_setting = {(line["gpus"], line["strategy"], line["model"]): line for line in published("memshare").tables[3].rows if "model" in line}
     each = [

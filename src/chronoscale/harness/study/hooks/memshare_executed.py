@@ -35,17 +35,18 @@ PROTOCOL = Protocol(ranked=1)
 
 
 def cut_short(point: StudyPoint) -> EventStream:
-    """Return the first events of a point's stream, as many as its setting `events`; all of them where that is 0."""
+    """Return the events that a point of MemShare's executed studies trains on: the first `events` (a setting), all where that is 0."""
     events = events_of(point.dataset, point.setting("divisor"))
     most = point.setting("events")
     return events.span(0, min(most, len(events))) if most else events
 
 
 def summary(passes: list[Pass]) -> dict[str, Any]:
-    """Return what executed epochs of one case come to, for MemShare's executed studies.
+    """Return what executed epochs of one case come to: seconds, scores and what ranks sent, for MemShare's executed studies.
 
-    `seconds` by epoch and median `epoch_s`; `validation` AP of all epochs but the last, `test` AP of the last model; `counts` of the last
-    epoch; `spoken`: share of changes to shared nodes that ranks sent each other, NaN where none changed.
+    passes: an epoch each, the last one tested. `seconds` by epoch and median `epoch_s`; `validation` AP of all epochs but the last, `test`
+    AP of the last model; `counts` of the last epoch; `spoken`: share of changes to shared nodes that ranks sent each other, NaN where none
+    changed.
     """
     *before, test = (float(one.scores["ap"]) for one in passes)
     seconds, counts = [one.trace.span_ns / 1e9 for one in passes], dict(passes[-1].counts)
@@ -56,10 +57,10 @@ def summary(passes: list[Pass]) -> dict[str, Any]:
 
 
 def together(point: StudyPoint) -> dict[str, Any]:
-    """Execute a point's cases in one job, epoch by epoch in turn, for MemShare's Figures 8, 11, 12 and 14 and Tables 3 to 5.
+    """Train a point's cases on this machine in turn, an epoch each, for MemShare's Figures 8, 11, 12 and 14 and Tables 3 to 5.
 
     Setting `cases`: label -> {strategy, and what its ranks share}. Returns `summary` by label. Raises UserError or MachineError with the
-    worker's own line when it fails.
+    failed rank's own line.
     """
     of, cases = dict(point.settings), json.loads(point.setting("cases"))
     choice = ModelChoice(point.model, of["width"], 1, of["width"], heads=of["heads"], time=of["width"], clock="both")
@@ -73,9 +74,10 @@ def together(point: StudyPoint) -> dict[str, Any]:
 
 
 def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:
-    """Train TGN and return, for each memory update of the last epoch, the node's degree and the change's squared length.
+    """Train TGN on this machine and return how far node memory moves at each update of the last epoch, for MemShare's Figure 5.
 
-    int64 and float64 [n], first updates from empty memory included. batch: events. For MemShare's Figure 5.
+    batch: events. rate: of learning. Returns the updated node's degree, int64 [updates], and the change's squared length, float64
+    [updates]; first updates, from empty memory, are included.
     """
     choice = ModelChoice("tgn", width, 1, width, heads=heads, time=width, clock="both")
     hyper = Hyper(batch_size=batch, fanout=(fanout,), validate=False, events=EventHyper(PROTOCOL))
@@ -103,10 +105,10 @@ def increments(events: EventStream, epochs: int, batch: int, width: int, heads: 
 
 
 def increments_by_degree(point: StudyPoint) -> dict[str, Any]:
-    """Return mean squared memory changes by node degree, a point of MemShare's Figure 5.
+    """Return how far node memory moves at an update, by the node's degree: a point of MemShare's Figure 5, trained on this machine.
 
-    `degree_from`: lower ends of bins, half a decade each; `updates`, `means` by bin; `over`: hottest tenth's mean over the coldest's, a
-    list of one or none; `together`: correlation of logarithms; `count` of updates.
+    `degree_from`: lower ends of bins, half a decade each; `updates`, `means` (of squared changes) by bin; `over`: hottest tenth's mean over
+    the coldest's, a list of one or none; `together`: correlation of logarithms; `count` of updates.
     """
     of = {name: point.setting(name) for name in ("epochs", "batch", "width", "heads", "fanout", "rate")}
     degree, added = increments(cut_short(point), **of)

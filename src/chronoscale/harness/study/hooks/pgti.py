@@ -30,56 +30,56 @@ STAGES = ("load", "windows", "standardise", "train")
 
 
 def bed() -> SignalTestbed:
-    """Return the testbed of PGT-I's studies."""
+    """Return the testbed of PGT-I's studies: epochs on windows of sensor readings on Polaris."""
     bed = of_paper(PAPER)
     assert isinstance(bed, SignalTestbed)
     return bed
 
 
 def workload(dataset: str, strategy: str = "index") -> Workload:
-    """Return the workload of PGT-DCRNN on a data set, by a strategy, for counts of PGT-I's studies."""
+    """Return what PGT-I's studies plan and count: PGT-DCRNN trained on a data set. strategy: name of the one that is planned."""
     return bed().workload(StudyPoint(PAPER, dataset, "pgt-dcrnn", strategy=strategy, cluster="polaris"))
 
 
 def published_rows(number: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a printed table of PGT-I, for a study of another figure. number: of the table."""
+    """Return the rows of a table that PGT-I prints, for a study of another figure or table. number: of the table."""
     return published(PAPER).tables[number].rows
 
 
 def published_ranges(number: int) -> Sequence[Range]:
-    """Return the ranges printed with a figure of PGT-I, for a study of another one. number: of the figure."""
+    """Return the ranges that PGT-I prints with a figure, for a study of another one. number: of the figure."""
     return published(PAPER).figures[number].ranges
 
 
 # Metrics of a point.
 
 
-def waiting_s(one: Replayed) -> float:
+def waiting_s(replayed: Replayed) -> float:
     """Return the seconds of an epoch in which a rank's compute stream is idle, mean of ranks; a metric of PGT-I's studies."""
-    trace = one.trace
+    trace = replayed.trace
     return trace.span_ns / 1e9 - float(trace.duration_ns[trace.lane == Lane.COMPUTE].sum()) / 1e9 / trace.ranks
 
 
-def prepare_s(one: Replayed) -> float:
+def prepare_s(replayed: Replayed) -> float:
     """Return the simulated seconds of preparation before the first epoch, a metric of PGT-I's studies."""
-    costs = one.testbed.costs(one.point, one.cluster)
-    before = one.testbed.planner(one.point).prepare(one.workload, one.point.gpus, costs)
-    return replay(before, one.cluster, costs).span_ns / 1e9
+    costs = replayed.testbed.costs(replayed.point, replayed.cluster)
+    before = replayed.testbed.planner(replayed.point).prepare(replayed.workload, replayed.point.gpus, costs)
+    return replay(before, replayed.cluster, costs).span_ns / 1e9
 
 
-def device_gib(one: Replayed) -> float:
-    """Return the GiB that the fullest device holds at its peak, a metric of PGT-I's studies."""
-    return float(one.peaks.max()) / GIB
+def device_gib(replayed: Replayed) -> float:
+    """Return the GiB that the fullest device holds at its simulated peak, a metric of PGT-I's studies."""
+    return float(replayed.peaks.max()) / GIB
 
 
-def host_gib(one: Replayed) -> float:
+def host_gib(replayed: Replayed) -> float:
     """Return the GiB of host memory that a rank is planned to need, whether or not they fit; a metric of PGT-I's studies."""
-    return float(one.schedule.host) / GIB
+    return float(replayed.schedule.host) / GIB
 
 
-def kernels(one: Replayed) -> int:
-    """Return how many kernels an epoch starts on the GPU with most of them, a metric of PGT-I's Figure 7."""
-    return int(np.bincount(one.schedule.rank, one.schedule.kernels).max())
+def kernels(replayed: Replayed) -> int:
+    """Return how many kernels an epoch starts on the GPU that starts most, a metric of PGT-I's Figure 7."""
+    return int(np.bincount(replayed.schedule.rank, replayed.schedule.kernels).max())
 
 
 def epoch_s(axes: Mapping[str, Any]) -> float:
@@ -90,9 +90,9 @@ def epoch_s(axes: Mapping[str, Any]) -> float:
     return plan_and_replay(StudyPoint.of({"paper": PAPER, **axes}), bed()).trace.span_ns / 1e9
 
 
-def minutes(one: Record) -> float:
-    """Return the minutes of 30 epochs with preparation, for PGT-I's Table 4. one: a point with metrics `prepare_s` and `epoch_s`."""
-    return float(one.prepare_s + EPOCHS * one.epoch_s) / 60
+def minutes(point: Record) -> float:
+    """Return the minutes of 30 epochs with preparation, for PGT-I's Table 4. point: one with metrics `prepare_s` and `epoch_s`."""
+    return float(point.prepare_s + EPOCHS * point.epoch_s) / 60
 
 
 # Sizes, by eq. 1 and 2.
@@ -101,8 +101,8 @@ def minutes(one: Record) -> float:
 def sizes(dataset: str, nodes: int, entries: int, horizon: int) -> tuple[float, float]:
     """Return bytes of a data set before and after preprocessing by eq. 1, for PGT-I's Table 1 and Figure 3.
 
-    Before: the file; after: inputs and targets of every window, copied. nodes, entries: printed sensors and time steps. horizon: steps of
-    inputs, and of targets.
+    Before, the file; afterwards, inputs and targets of every window (slice of the series), copied. nodes, entries: printed sensors and time
+    steps. horizon: time steps of a window's inputs, and of its targets.
     """
     steps, sensors = FILES.get(dataset, (entries, nodes))
     traffic = dataset in TRAFFIC
@@ -112,15 +112,15 @@ def sizes(dataset: str, nodes: int, entries: int, horizon: int) -> tuple[float, 
 
 
 def index_bytes(nodes: int, entries: int, horizon: int) -> float:
-    """Return the bytes of index-batching instead of copied windows by eq. 2, of traffic data, for PGT-I's Figure 3.
+    """Return the bytes that index-batching holds (the series and each window's start) by eq. 2, for PGT-I's Figure 3.
 
-    nodes, entries: sensors and time steps. horizon: steps.
+    Of traffic data. nodes, entries: sensors and time steps. horizon: time steps of a window's inputs, and of its targets.
     """
     return float(Windows(entries, horizon, horizon).index_bytes(nodes, 2, VALUE))
 
 
 def windows_bytes() -> float:
-    """Return the bytes of all windows of an epoch on PeMS, training and validation, copied out one by one (PGT-I's Table 4)."""
+    """Return the bytes of all windows of an epoch on PeMS, training and validation, each copied out, for PGT-I's Table 4."""
     work = workload("pems")
     windows, data = work.windows, work.signal
     count = np.int64(len(windows.train) + len(windows.validation))
@@ -128,36 +128,36 @@ def windows_bytes() -> float:
 
 
 def over_block() -> float:
-    """Return bytes of a batch's windows over those of the contiguous block that they are cut from, for PGT-I's Figure 9."""
+    """Return bytes of a batch's windows over those of the contiguous stretch of readings that they are cut from, for PGT-I's Figure 9."""
     work = workload("pems", "gen-dist-index")
     batch, reach = work.hyper.batch_size, work.windows.reach
     return batch * reach / (batch + reach - 1)
 
 
-def replication(one: Record) -> float:
-    """Estimate the seconds an epoch spends on messages of a graph copied for every window of a batch, for PGT-I's Table 4.
+def replication(point: Record) -> float:
+    """Estimate the seconds an epoch spends on messages of a graph that is copied for every window of a batch, for PGT-I's Table 4.
 
     As upstream does: each propagation gathers, scales and adds up a float32 message an edge, seven passes over them, at the kernels' share
     of memory bandwidth.
     """
-    work = bed().workload(one.point)
+    work = bed().workload(point.point)
     data, model, windows = work.signal, work.model, work.windows
     propagations = 3 * 2 * model.hops * windows.window  # three gates, two directions
     passes = 3 * len(windows.train) + len(windows.validation)  # the backward pass moves twice what the forward pass does
     moved = 7.0 * 4 * (model.inputs + model.hidden) * data.edges * propagations * passes
-    return moved / (bed().cluster(one.point).device.memory_bandwidth * bed().efficiency)
+    return moved / (bed().cluster(point.point).device.memory_bandwidth * bed().efficiency)
 
 
 # Stages.
 
 
 def host_size() -> float:
-    """Return the GiB of host memory of a Polaris node."""
+    """Return the GiB of host memory of a Polaris node, for PGT-I's studies."""
     return presets.cluster("polaris").host_memory / GIB
 
 
 def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
-    """Return bytes of host memory by stage and part, from loading to training, for PGT-I's Figures 2 and 6.
+    """Return the bytes of host memory by stage (loading to training) and by what is held, for PGT-I's Figures 2 and 6.
 
     how: 'copies' (Algorithm 1, whose line 19 standardises into a new array), 'in place' (without that), 'index' (one array, standardised
     into a second), 'gpu-index' (the array, on its way to the device).
@@ -180,14 +180,20 @@ def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
 
 
 def fullest(stages: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
-    """Return the GiB and the name of the stage that holds most, for PGT-I's Figures 2 and 6. stages: as `held` returns them."""
+    """Return the GiB and the name of the stage that holds most, for PGT-I's Figures 2 and 6.
+
+    stages: stage -> what is held -> bytes, as `held` returns them.
+    """
     sums = {stage: sum(parts.values()) / GIB for stage, parts in stages.items()}
     stage = max(sums, key=lambda one: sums[one])
     return sums[stage], stage
 
 
 def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dict[str, list[float]]:
-    """Return GiB of each part by stage, for the stacked drawings of PGT-I's Figures 2 and 6. stages: as `held` returns them."""
+    """Return GiB of each part by stage, for the stacked drawings of PGT-I's Figures 2 and 6.
+
+    stages: stage -> what is held -> bytes, as `held` returns them. parts: names of what is held, in the bars' order.
+    """
     return {stage: [stages[stage].get(part, 0.0) / GIB for part in parts] for stage in STAGES}
 
 
@@ -195,7 +201,10 @@ def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dic
 
 
 def printed_totals() -> dict[str, float]:
-    """Return the seconds that PGT-I's printed minutes and ratios imply, by name: on one GPU, and in all on 128."""
+    """Return the seconds that PGT-I's printed minutes and ratios imply, for its studies: of an epoch on one GPU, and in all on 128.
+
+    By name: 'one', then strategy with 'epoch', 'before' (preparation) or 'total'.
+    """
     single, ranges = published_rows(4)[1], published_ranges(7)
     whole, before = float(single["minutes"]) * 60, float(single["prepare_s"])
     slow, times, trained_times, distributed = (float(ranges[i].mean or NAN) for i in (1, 2, 3, 5))
@@ -213,9 +222,10 @@ def printed_totals() -> dict[str, float]:
 
 
 def engine_rate(seconds: float, gpus: int) -> float:
-    """Return bytes/s that all workers' fetches must reach if they take all of a printed epoch but computing (PGT-I's Figures 7 and 9).
+    """Return the bytes/s that fetching windows from other ranks must reach to explain a printed epoch, for PGT-I's Figures 7 and 9.
 
-    seconds: of the printed epoch. Computing is one GPU's printed epoch over `gpus`.
+    Of all ranks together, where fetches take all of the epoch but computing. seconds: of the printed epoch. Computing is one GPU's printed
+    epoch over `gpus`.
     """
     return windows_bytes() / (seconds - printed_totals()["one"] / gpus)
 

@@ -30,7 +30,10 @@ TIE = 0.01  # of the naive error: neither is better
 
 @cache
 def signal(dataset: str) -> Signal:
-    """Return an installed data set of sensor readings. Raises UserError where it is not installed or no signal."""
+    """Return an installed data set of sensor readings, for PGT-I's executed studies.
+
+    Raises UserError where it is not installed or holds something else.
+    """
     data = catalogue.load(dataset)
     if not isinstance(data, Signal):
         raise UserError(f"dataset '{dataset}': expected a signal")
@@ -38,11 +41,11 @@ def signal(dataset: str) -> Signal:
 
 
 def trained(point: StudyPoint) -> dict[str, Any]:
-    """Train a point's strategies in one job on this machine, epoch by epoch in turn, for PGT-I's executed tables and figures.
+    """Train a point's strategies on this machine in turn, an epoch each, for PGT-I's executed tables and figures.
 
-    Settings: strategies, epochs, batch, horizon (also the window), hidden, batches: optimiser steps an epoch and as many of validation, 0:
-    all. By strategy: float64 [epochs] seconds, loss (training mean), mae and mse (validation); planned_bytes of a rank's host;
-    sampled_bytes as measured, NaN for several strategies. Raises UserError where readings are not installed.
+    Settings: strategies, epochs, batch (windows), horizon (time steps of inputs and of targets), hidden, batches: optimiser steps an epoch
+    and as many of validation, 0: all. By strategy: float64 [epochs] seconds, loss (training mean), mae and mse (validation); planned_bytes
+    of a rank's host; sampled_bytes as measured, NaN for several strategies. Raises UserError where readings are not installed.
     """
     of, data = dict(point.settings), signal(point.dataset)
     training = {"batch_size": of["batch"], "window": of["horizon"], "horizon": of["horizon"], "batches": of["batches"]}
@@ -70,14 +73,14 @@ def trained(point: StudyPoint) -> dict[str, Any]:
 
 
 def quartiles(values: Any) -> list[float]:
-    """Return the three quartiles of values, for PGT-I's Table 3."""
+    """Return the lower quartile, median and upper quartile of values, for PGT-I's Table 3."""
     return [float(value) for value in np.quantile(values, [0.25, 0.5, 0.75])]
 
 
 def deviation(dataset: str, horizon: int) -> float:
-    """Return the standard deviation by which a data set's errors are standardised, in its own units, for PGT-I's Table 6.
+    """Return the standard deviation that a data set is standardised by, in its own units, for PGT-I's Table 6.
 
-    horizon: steps.
+    horizon: time steps of a window's inputs, and of its targets.
     """
     data = signal(dataset)
     return float(fit_scaler(data, Windows(len(data), horizon, horizon), "series").deviation[0])
@@ -91,19 +94,19 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, 
     return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in errors.items()}
 
 
-def naive(one: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
-    """Return errors of predictions that learn nothing, by name, on a point's windows: MAE, or MSE where `squared`.
+def naive(point: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
+    """Return errors of predictions that learn nothing, by name, on a point's windows, for PGT-I's executed studies.
 
-    In the data's units, for PGT-I's executed studies. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
+    MAE, or MSE where `squared`, in the data's units. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
     UserError where readings are not installed.
     """
     # in order of time, as all strategies but those with local shuffling on several ranks
-    limit = one.batches * one.batch * one.gpus if phase == "validation" else 0
-    return {name: errors[squared] for name, errors in _errors(one.dataset, one.horizon, phase, limit).items()}
+    limit = point.batches * point.batch * point.gpus if phase == "validation" else 0
+    return {name: errors[squared] for name, errors in _errors(point.dataset, point.horizon, phase, limit).items()}
 
 
 def against(best: float, known: float) -> str:
-    """Return in words whether a model's best error beats a naive one, for rows of PGT-I's executed studies.
+    """Return in words whether a model's best error beats a naive one, the reason of a row in PGT-I's executed studies.
 
     best, known: errors of the model and of the naive prediction; within 1 % is a tie.
     """
@@ -117,7 +120,7 @@ def against(best: float, known: float) -> str:
 def verdict(what: str, best: float, known: Mapping[str, float]) -> str:
     """Return a note on whether a model beats all naive predictions, for PGT-I's executed studies.
 
-    what: what the sentence begins with. best: the model's error. known: naive errors by name.
+    what: what the sentence begins with. best: the model's error. known: errors of predictions that learn nothing, by name.
     """
     least = min(known, key=lambda name: known[name])
     if best < known[least] * (1 - TIE):

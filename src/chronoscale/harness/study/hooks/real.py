@@ -30,9 +30,10 @@ Why = Callable[[Range, str, float], str]  # of a printed range, a variant and ou
 
 
 def ratios(points: Points, fast: str, slow: str, variant: str, layers: int | None, metric: str = "epoch_s") -> pd.Series[float]:
-    """Return speed-ups of strategy `fast` over `slow`, one a (dataset, model, layers) that both reached, for REAL's Figures 8 and 11.
+    """Return speed-ups of strategy `fast` over `slow`, one for each (dataset, model, layers) that both ran, for REAL's Figures 8 and 11.
 
-    metric: of which slow over fast is taken. variant: of difference maps, for strategies that have them. layers: None: every depth.
+    metric: what is divided, slow's over fast's. variant: 'as-published' or 'exact' difference maps, for strategies that have them. layers:
+    None: every depth.
     """
     frame = points.table()
     ran = frame[frame["status"].eq("ran") if metric == "epoch_s" else frame["status"].ne("refused")]
@@ -53,7 +54,7 @@ def compared(
 ) -> list[dict[str, object]]:
     """Return the rows of REAL's Figures 8 and 11: each printed range beside our speed-ups, by variant of the difference maps.
 
-    Then rivals of REAL-G+ that the paper prints no range for. why: gives a row's reason. metric: as in `ratios`. suffix: ends a row's name.
+    Then rivals of REAL-G+ that have no printed range. why: gives a row's reason. metric: what is divided. suffix: ends a row's label.
     """
     rows = []
     extra = [Range(strategy="real-g+", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
@@ -76,9 +77,9 @@ def compared(
 
 
 def freed(free: Points) -> Why:
-    """Return the function that gives reasons by replays with free host copies, for rows of REAL's Figures 8 and 13.
+    """Return the function that says whether host copies explain a difference, the reasons of rows in REAL's Figures 8 and 13.
 
-    free: points of the same grid, as-published maps only, whose host copies take no time.
+    free: points of the grid, as-published maps only, simulated with host copies that take no time.
     """
 
     def why(one: Range, variant: str, ratio: float) -> str:
@@ -90,7 +91,7 @@ def freed(free: Points) -> Why:
 
 
 def exchanged(points: Points) -> Why:
-    """Return the function that gives reasons by the share of a rival's epoch spent exchanging neighbours, for REAL's Figure 8."""
+    """Return the function that says what share of a rival's epoch is exchange of neighbours, the reasons of rows in REAL's Figure 8."""
 
     def why(one: Range, variant: str, ratio: float) -> str:
         rival = points.where(strategy=one.over, status="ran")
@@ -102,14 +103,14 @@ def exchanged(points: Points) -> Why:
 
 
 def nowhere() -> Why:
-    """Return the function that gives the reason of rows without a printed number, for REAL's Figure 8."""
+    """Return the function that says of each row that the paper prints no number, the reasons of rows in REAL's Figure 8."""
     return lambda one, variant, ratio: NOT_PRINTED
 
 
 def increments(points: Points) -> Why:
-    """Return the function that gives reasons for GraphConv work, for REAL's Figure 11: halo vertices, or the share of increments.
+    """Return the function that says how much of GraphConv's work is increments (differences to the last snapshot), for REAL's Figure 11.
 
-    points: with metric `increments`.
+    points: with metric `increments`. It gives the reasons of rows.
     """
 
     def why(one: Range, variant: str, ratio: float) -> str:
@@ -123,9 +124,9 @@ def increments(points: Points) -> Why:
 
 
 def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequence[str]) -> list[dict[str, object]]:
-    """Return the rows of REAL's Figure 13: the speed-up over PSG with each part of REAL, by variant of maps.
+    """Return the rows of REAL's Figure 13: the speed-up over PSG (snapshot groups dealt to ranks) with each part of REAL.
 
-    free: the points with free host copies, which get rows, too. steps: strategies, each a part more than the one before.
+    free: the points simulated with free host copies, which get rows, too. steps: strategies, each a part more than the one before.
     """
     known, rows = {one.strategy: one for one in printed}, []
     for table, variant in ((points, "as-published"), (points, "exact"), (free, "as-published")):
@@ -143,9 +144,10 @@ def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequ
 
 
 def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
-    """Return every cell's speed over that of strategy `base`, by depth and strategy, for drawings of REAL's Figures 8 and 13.
+    """Return how many times as fast as strategy `base` each strategy is, by depth, for the drawings of REAL's Figures 8 and 13.
 
-    Infinite where a strategy ran out of memory, NaN where it or `base` is missing. Order of cells: as `shown_cells`.
+    Title of the depth -> strategy -> one number for each (dataset, model), in the order of `shown_cells`. Infinite where a strategy ran out
+    of memory, NaN where it or `base` is missing.
     """
     shown = [p for p in points if (p.variant == "as-published" or not p.strategy.startswith("real-")) and p.status != "refused"]
     keys, panels = list(dict.fromkeys((p.dataset, p.model) for p in shown)), {}
@@ -165,14 +167,14 @@ def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
 
 
 def shown_cells(points: Points) -> list[str]:
-    """Return the names ('dataset, model') of the cells that `cells` has, for drawings of REAL's Figures 8 and 13."""
+    """Return the labels 'dataset, model' of what `cells` gives numbers for, for drawings of REAL's Figures 8 and 13."""
     return list(dict.fromkeys(f"{p.dataset}, {p.model}" for p in points if p.status != "refused"))
 
 
 def verdict(strategy: str, share: Mapping[str, float]) -> str:
-    """Return in words whether our largest kind of transfer is what REAL's §7.2.2 names for a strategy, for Figure 10.
+    """Return in words whether our largest kind of transfer is what REAL's §7.2.2 names for a strategy, the reason of a row in Figure 10.
 
-    share: of transfer time by kind.
+    share: kind -> its share of the time of transfers.
     """
     if strategy.startswith("real-"):
         return "agrees: no data between GPUs but gradients" if not any(share[kind] for kind in BETWEEN) else "differs: data between GPUs"
@@ -187,9 +189,9 @@ def verdict(strategy: str, share: Mapping[str, float]) -> str:
 
 
 def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of REAL's Figure 10: a strategy's mean seconds of transfer a GPU, their shares by kind, and a verdict.
+    """Return the rows of REAL's Figure 10: mean seconds of transfer a GPU, their shares by kind, and whether the paper agrees.
 
-    points: with a metric for each of `kinds`, such as 'CPU-GPU'.
+    A row a strategy. points: with a metric for each of `kinds`, such as 'CPU-GPU'.
     """
     table, rows = seconds_a_gpu(points, kinds), list[dict[str, Any]]()
     for name, part in table.groupby("strategy", sort=False):
@@ -203,18 +205,18 @@ def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def seconds_a_gpu(points: Points, kinds: Sequence[str]) -> pd.DataFrame:
-    """Return the seconds of transfer an epoch by kind, mean of GPUs, a row a point that ran, for REAL's Figure 10."""
+    """Return simulated seconds of transfer an epoch by kind, mean of GPUs, a row for each point that ran, for REAL's Figure 10."""
     ran = points.where(status="ran").table("dataset", "model", "strategy", "gpus", *kinds)
     return ran.assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
 
 
-def forward_shares(one: Replayed) -> tuple[float, float]:
-    """Return the share of forward passes in inter-GPU transfers, and in these and waiting together, for REAL's Figure 2.
+def forward_shares(replayed: Replayed) -> tuple[float, float]:
+    """Return the shares of simulated forward passes in transfers between GPUs, and in these and waiting together, for REAL's Figure 2.
 
-    A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers count where no computing
-    hides them; waiting is what neither computes nor copies from the host.
+    A rank's forward pass of an iteration lasts from its first start to the start of its first BACKWARD. Transfers are those that no
+    computing hides; waiting is what neither computes nor copies from the host.
     """
-    schedule, trace = one.schedule, one.trace
+    schedule, trace = replayed.schedule, replayed.trace
     site = trace.rank.astype(np.int64) * max(schedule.iterations, 1) + schedule.iteration[trace.task]
     sites = schedule.ranks * max(schedule.iterations, 1)
     begin, end = np.full(sites, np.iinfo(np.int64).max), np.full(sites, np.iinfo(np.int64).max)
@@ -248,9 +250,9 @@ def _covered(
 
 
 def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
-    """Return in what share of each time bin a GPU computes, float64 [ranks, bins], for REAL's Figure 12.
+    """Return what share of each time bin a GPU computes, float64 [ranks, bins], for the heat maps of REAL's Figure 12.
 
-    until_ns: where the last bin ends. Lanes are merged; transfers and waiting are idle.
+    until_ns: where the last bin ends. A GPU computes where any of its lanes does; transfers and waiting are idle.
     """
     idle = [int(op) for op in (*COLLECTIVES, Op.H2D, Op.D2H)]
     work = ~np.isin(trace.op, idle) & (trace.start_ns < until_ns)
@@ -267,25 +269,25 @@ def busy_shares(trace: Trace, bins: int, until_ns: int) -> Floats:
     return share
 
 
-def first_quarter(one: Replayed) -> tuple[Floats, float]:
-    """Return busy shares of an epoch's first quarter in 60 bins, [ranks, 60], and its seconds, a metric of REAL's Figure 12."""
-    until = max(int(one.trace.span_ns * 0.25), 1)
-    return busy_shares(one.trace, 60, until), until / 1e9
+def first_quarter(replayed: Replayed) -> tuple[Floats, float]:
+    """Return what REAL's Figure 12 draws of a point: busy shares of an epoch's first quarter in 60 bins, [ranks, 60], and its seconds."""
+    until = max(int(replayed.trace.span_ns * 0.25), 1)
+    return busy_shares(replayed.trace, 60, until), until / 1e9
 
 
 def busy(quarter: tuple[Floats, float]) -> dict[str, float]:
-    """Return mean, least and most of GPUs' busy shares by column name, for rows of REAL's Figure 12.
+    """Return the mean, least and most of GPUs' busy shares, by name of column, for rows of REAL's Figure 12.
 
-    quarter: as `first_quarter` returns it.
+    quarter: busy shares [ranks, 60] of an epoch's first quarter and its seconds, as `first_quarter` returns them.
     """
     by_gpu = quarter[0].mean(1)
     return {"busy share": float(by_gpu.mean()), "least busy GPU": float(by_gpu.min()), "most busy GPU": float(by_gpu.max())}
 
 
 def busy_summary(points: Sequence[Mapping[str, Any]]) -> list[dict[Hashable, Any]]:
-    """Return a row a strategy and model for REAL's Figure 12: mean and ends of busy shares over data sets.
+    """Return a row a strategy and model for REAL's Figure 12: mean, least and most of GPUs' busy shares over data sets.
 
-    points: lines with strategy, model, published, and the columns of `busy`.
+    points: lines with strategy, model, published, and the columns that `busy` gives.
     """
     ends = {"published": "first", "busy share": "mean", "least busy GPU": "min", "most busy GPU": "max"}
     frame = pd.DataFrame(points, columns=["strategy", "model", *ends])
@@ -304,13 +306,16 @@ def given_up(strategy: str, gpus: int, moved: float) -> str:
 
 
 def heat(title: str, quarter: tuple[Floats, float]) -> Heat:
-    """Return a heat map's panel of GPUs' busy shares, for REAL's Figure 12. quarter: as `first_quarter` returns it."""
+    """Return a panel of the heat maps of REAL's Figure 12: GPUs' busy shares.
+
+    quarter: busy shares [ranks, 60] of an epoch's first quarter and its seconds, as `first_quarter` returns them.
+    """
     return Heat(title, *quarter)
 
 
-def lanes_beside(one: Replayed) -> float:
-    """Return in what share of its busy time a rank has two or more lanes at work, collectives left out, for REAL's Table 1."""
-    trace = one.trace
+def lanes_beside(replayed: Replayed) -> float:
+    """Return in what share of its busy time a rank has two or more streams at work, collectives left out, for REAL's Table 1."""
+    trace = replayed.trace
     work = ~np.isin(trace.op, [int(op) for op in COLLECTIVES])
     total = both = 0.0
     for rank in range(trace.ranks):
@@ -323,30 +328,30 @@ def lanes_beside(one: Replayed) -> float:
     return both / total if total else 0.0
 
 
-def structure_bytes(one: Replayed) -> float:
-    """Return bytes of graphs and maps copied to devices after each group's first snapshot, without features; for REAL's Table 5."""
-    features = statistics(one.point.dataset).num_nodes * input_width(one.point.dataset, "real") * 4
-    rows = one.schedule.tasks(Op.H2D)
-    moved = one.schedule.bytes[rows[one.schedule.step[rows] > 0]]
+def structure_bytes(replayed: Replayed) -> float:
+    """Return bytes of graphs and maps, not features, copied to devices after each group's first snapshot, for REAL's Table 5."""
+    features = statistics(replayed.point.dataset).num_nodes * input_width(replayed.point.dataset, "real") * 4
+    rows = replayed.schedule.tasks(Op.H2D)
+    moved = replayed.schedule.bytes[rows[replayed.schedule.step[rows] > 0]]
     return float(np.where(moved > features, moved - features, moved).sum())
 
 
-def increments_a_map(one: Replayed) -> float:
-    """Return how many INCREMENT tasks there are for each copy of a map to a device, for REAL's Table 5."""
-    rows = one.schedule.tasks(Op.H2D)
-    return len(one.schedule.tasks(Op.INCREMENT)) / max(int((one.schedule.step[rows] > 0).sum()), 1)
+def increments_a_map(replayed: Replayed) -> float:
+    """Return how many INCREMENT tasks (aggregations by difference map) there are for each copy of a map to a device (REAL's Table 5)."""
+    rows = replayed.schedule.tasks(Op.H2D)
+    return len(replayed.schedule.tasks(Op.INCREMENT)) / max(int((replayed.schedule.step[rows] > 0).sum()), 1)
 
 
 def counts_of(dataset: str) -> dict[str, float]:
-    """Return REAL's Table 3 counts of a data set by name, 0 for what is not printed, for Tables 3 to 5."""
+    """Return the counts that REAL's Table 3 prints of a data set, by name, 0 for what is not printed, for Tables 3 to 5."""
     counts = catalogue.entry(dataset).as_published("real")
     return {name: float(getattr(counts, name) or 0) for name in ("nodes", "edges", "changed_nodes", "changed_edges", "steps")}
 
 
 def attributes(point: StudyPoint) -> dict[str, float]:
-    """Return mean counts a snapshot of a point's stand-in, at its published size, for REAL's Table 3.
+    """Return mean counts a snapshot of a point's generated data, at published size, for REAL's Table 3.
 
-    `over_full`: edges that a map's rows sum over (`effective`), over all edges.
+    `over_full`: edges that an aggregation by difference map sums over (`effective`), over all edges.
     """
     ours = statistics(point.dataset)
     edges, effective = float(ours.edges.mean()), ours.effective_edges[1:].mean()
@@ -358,7 +363,7 @@ def attributes(point: StudyPoint) -> dict[str, float]:
 
 
 def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directions: int = 1) -> dict[str, float]:
-    """Return REAL's Table 5 accounting on Table 3's means: GB of full graphs, maps and degrees, and the share saved.
+    """Return the GB of full graphs, difference maps and degrees by Table 3's means, and the share saved, for REAL's Table 5.
 
     edge, changed_edge, degrees: bytes of an edge, of a changed edge, and of a changed node's degrees. directions: 2 where edges are stored
     both ways.
@@ -370,12 +375,12 @@ def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directio
 
 
 def saved(full: float, maps: float, degrees: float) -> float:
-    """Return the share that maps and degrees save of full graphs' bytes, for REAL's Table 5."""
+    """Return the share of full graphs' bytes that difference maps with degrees save; all three in bytes, for REAL's Table 5."""
     return 1 - (maps + degrees) / full
 
 
 def overlaps(point: StudyPoint) -> dict[str, Any]:
-    """Return how many edges the first n snapshots share, for n = 1, 2, ..., of a generated graph; a point of REAL's Figure 3.
+    """Return how many edges the first n snapshots of a generated graph share, for n = 1, 2, ...: a point of REAL's Figure 3.
 
     `over mean edges` of a snapshot, and `over union`: edges in any of them. Settings: nodes, edges, length (snapshots), rate, factor,
     share.

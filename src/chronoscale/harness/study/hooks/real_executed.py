@@ -44,28 +44,31 @@ PARTS = (Op.H2D, Op.AGGREGATE, Op.INCREMENT, Op.TRANSFORM)  # a snapshot's own t
 
 
 def this_device() -> str:
-    """Return the name of this machine's processor, for REAL's Figures 17 and 27 and Table 4."""
+    """Return the name of this machine's processor, for REAL's executed Figures 17 and 27 and Table 4."""
     return device_name(torch.device("cpu"))
 
 
 def at_hand(dataset: str) -> str:
-    """Return a data set's name if its events are installed, for REAL's Figure 14. Raises UserError where they are not."""
+    """Return a data set's name if its events are installed, for REAL's executed Figure 14. Raises UserError where they are not."""
     if not isinstance(catalogue.load(dataset), EventStream):
         raise UserError(f"dataset '{dataset}': expected events")
     return dataset
 
 
 def groups_a_step(schedule: Schedule) -> Floats:
-    """Return how many snapshot groups each iteration trains, float64 [iterations], to weight losses, which are means over groups."""
+    """Return how many snapshot groups each optimiser step trains, float64 [steps], to weight losses of REAL's executed Figure 14.
+
+    A step's loss is a mean over its groups.
+    """
     pairs = np.unique(np.stack([schedule.iteration, schedule.unit])[:, schedule.unit >= 0], axis=1)
     return np.bincount(pairs[0], minlength=schedule.iterations).astype(np.float64)
 
 
 @cache
 def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
-    """Return the first snapshots of a data set of events, each of so many seconds, without self-edges (REAL's Figure 14).
+    """Return the first snapshots of a data set of events, each of so many seconds, without self-edges, for REAL's executed Figure 14.
 
-    groups: that they make, each of four snapshots and one to predict, a snapshot apart.
+    groups: that the snapshots make, each of four and one to predict, a snapshot apart.
     """
     events = catalogue.load(dataset)
     assert isinstance(events, EventStream)
@@ -73,10 +76,10 @@ def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
 
 
 def losses(point: StudyPoint) -> dict[str, Any]:
-    """Train a strategy on weekly snapshots on this machine and return its epochs' mean losses, a point of REAL's Figure 14.
+    """Train a strategy on weekly snapshots on this machine and return its epochs' mean losses: a point of REAL's Figure 14.
 
-    `losses`, optimiser `steps` an epoch, the planner's `note` and `gap`. Settings: week_s, groups, width, epochs, rate. Runs on the point's
-    `gpus` CPU ranks.
+    `losses`, optimiser `steps` an epoch, the planner's `note` and `gap` (certified distance from the optimum). Settings: week_s, groups,
+    width, epochs, rate (of learning). Runs on as many CPU ranks as the point's `gpus`.
     """
     sequence = weekly(point.dataset, point.setting("week_s"), point.setting("groups"))
     shape, hyper = model_shape("wd-gcn", point.setting("width"), point.setting("width")), Hyper()
@@ -109,7 +112,7 @@ def construction_times(point: StudyPoint) -> dict[str, float]:
 def snapshot_times(point: StudyPoint) -> dict[str, Any]:
     """Time every snapshot of a strategy's epoch on this machine, for REAL's Figure 27.
 
-    A record each: `form` ('full' or 'map'), `nodes` and `edges` as eq. 16 reads them, `ms` (median).
+    A record each: `form` ('full' aggregation or by difference 'map'), `nodes` and `edges` as eq. 16 reads them, `ms` (median).
     """
     of = dict(point.settings)
     sequence = GrowthGraph.rmat(of["nodes"], of["edges"], of["length"], of["churn"], of["seed"]).sequence()
@@ -133,9 +136,10 @@ def _snapshots(schedule: Schedule, ns: Floats) -> pd.DataFrame:
 
 
 def predict(fitted: pd.DataFrame, targets: pd.DataFrame) -> Floats:
-    """Fit REAL's eq. 16 to snapshot times and return its predictions in ms, for Figure 27.
+    """Fit REAL's eq. 16 (a snapshot's time, linear in nodes and edges) to measured times and return its predictions in ms, for Figure 27.
 
-    Least squares on relative error, 'full' and 'map' apart. NaN for a form that was not fitted. fitted, asked: rows as `snapshot_times`.
+    fitted, targets: tables of the records that `snapshot_times` returns. Least squares on relative error, for `form` 'full' and 'map'
+    apart; NaN for a form that was not fitted.
     """
     times = np.full(len(targets), np.nan)
     for form, part in fitted.groupby("form"):
@@ -147,7 +151,10 @@ def predict(fitted: pd.DataFrame, targets: pd.DataFrame) -> Floats:
 
 
 def predicted_times(fitted: Points, tested: Points) -> list[dict[Hashable, Any]]:
-    """Return the snapshots of `held` with eq. 16's prediction, fitted to `fitted`, and its relative error, for REAL's Figure 27."""
+    """Return the snapshots of `tested` with eq. 16's prediction, fitted to `fitted`, and its relative error, for REAL's Figure 27.
+
+    fitted, tested: points measured by `snapshot_times`.
+    """
     known, targets = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, tested))
     targets["predicted"] = predict(known, targets)
     lines: list[dict[Hashable, Any]] = targets.assign(error=(targets["predicted"] / targets["ms"] - 1).abs()).to_dict("records")
@@ -155,7 +162,7 @@ def predicted_times(fitted: Points, tested: Points) -> list[dict[Hashable, Any]]
 
 
 def random_graph(nodes: int, degree: float, seed: int) -> CSR:
-    """Return a CSR of uniformly random in-edges, `degree` a node on average."""
+    """Return a uniformly random graph as CSR of in-edges, `degree` a node on average, for the timings of REAL's Figure 17."""
     edges = max(int(nodes * degree), 1)
     generator = torch.Generator().manual_seed(seed)
     counts = torch.bincount(torch.randint(nodes, (edges,), generator=generator), minlength=nodes)
@@ -165,10 +172,10 @@ def random_graph(nodes: int, degree: float, seed: int) -> CSR:
 
 
 def aggregation_times(point: StudyPoint) -> dict[str, Any]:
-    """Time GraphConv's aggregation on random graphs, on one thread, for REAL's Figure 17.
+    """Time GraphConv's aggregation on random graphs on this machine, on one thread, for REAL's Figure 17.
 
-    A row a repeat and degree: columns of a cost sample, and CPU time in `ns`. Degrees come in random order in every repeat, after a
-    warm-up. Settings: nodes, width, degrees, most (edges), repeats.
+    A row a repeat and degree: columns that a fit of cost curves reads, and CPU time in `ns`. Degrees come in random order in every repeat,
+    after a warm-up. Settings: nodes, width, degrees, most (edges), repeats.
     """
     nodes, width, rows, threads = point.setting("nodes"), point.setting("width"), [], torch.get_num_threads()
     torch.set_num_threads(1)
@@ -192,7 +199,7 @@ def aggregation_times(point: StudyPoint) -> dict[str, Any]:
 
 
 def timings(points: Points) -> pd.DataFrame:
-    """Return the rows of all points of `aggregation_times` as one table, for REAL's Figure 17."""
+    """Return what `aggregation_times` measured at all points as one table, for REAL's Figure 17."""
     return pd.DataFrame([line for one in points for line in one.times])
 
 
@@ -204,12 +211,15 @@ def median_times(points: Points) -> list[dict[Hashable, Any]]:
 
 
 def fitted_forms(points: Points) -> Fit:
-    """Fit cost curves to aggregation times and return the best form, with the others' held-out errors, for REAL's Figure 17."""
+    """Fit cost curves to measured aggregation times and return the curve that predicts held-out times best, for REAL's Figure 17.
+
+    With the held-out errors of the others.
+    """
     return fit(timings(points), this_device(), {}).fits[0]
 
 
 def fitted_curves(points: Points, fitted: Fit) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the fitted curve for drawings of REAL's Figure 17: 'N nodes' -> (degrees, ms)."""
+    """Return the fitted curve of aggregation time for drawings of REAL's Figure 17: 'N nodes' -> (degrees, ms)."""
     curves = {}
     for nodes, part in timings(points).drop_duplicates(["nodes", "degree"]).sort_values("degree").groupby("nodes"):
         columns = {name: part[name].to_numpy(np.float64) for name in DESCRIBED}

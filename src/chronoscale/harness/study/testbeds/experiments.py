@@ -30,9 +30,9 @@ UNREAD = {
 
 @cache
 def workload_of(keys: str) -> Workload:
-    """Return the workload of an experiment for a study's points, planned once a process.
+    """Return the workload of a study's points whose axis `experiment` holds an experiment file's keys; made once a process.
 
-    keys: those of an experiment file, as JSON. Raises UserError as `chronoscale simulate`.
+    keys: those of an experiment file, as JSON. Raises UserError as `chronoscale simulate` does for such a file.
     """
     experiment = experiment_of(keys)
     with warnings.catch_warnings():
@@ -42,7 +42,10 @@ def workload_of(keys: str) -> Workload:
 
 @cache
 def experiment_of(keys: str) -> Experiment:
-    """Return the checked experiment of a study's point. keys: those of an experiment file, as JSON. Raises UserError for a wrong one."""
+    """Check the experiment file's keys that a study's axis `experiment` holds, and return the experiment.
+
+    keys: as JSON. Raises UserError for a wrong one, and for one that the grid's own axes say.
+    """
     given = json.loads(keys)
     if unread := [key for key in UNREAD if key in given]:
         raise UserError(f"the study's experiment: '{unread[0]}' is not read there; {UNREAD[unread[0]]}")
@@ -50,13 +53,13 @@ def experiment_of(keys: str) -> Experiment:
 
 
 class ExperimentTestbed:
-    """Testbed of points that are experiments: their axis `experiment` holds an experiment file's keys.
+    """Testbed of studies without a paper: a point's axis `experiment` holds an experiment file's keys, which say what is simulated.
 
     The point's data set, model, cluster and settings with a dot (`training.batch_size`) replace these.
     """
 
     def keys(self, point: StudyPoint) -> str:
-        """Return the experiment file's keys of a point, with what the point replaces, as JSON."""
+        """Return the experiment file's keys of a study's point, those replaced that the point's own axes set, as JSON."""
         keys: dict[str, Any] = json.loads(point.setting("experiment"))
         for name in ("dataset", "cluster"):
             if given := getattr(point, name):

@@ -25,11 +25,12 @@ BUS = 31.5e9  # B/s of PCIe 4.0 x16, clusters/a100.yaml
 class Rates:
     """Assumed speeds of a one-GPU server, by which FAST's studies are simulated.
 
-    sample: neighbours found/s. gather: B/s of scattered rows that the host copies, features and memory alike. distinct: ids/s looked
-    through for repetitions. bus: B/s. launch_s: of a kernel. efficiency: share of a datasheet's peak. operators: how many times as long
-    layers take without thread-efficient operators. bound: how many times as fast bound threads sample. beforehand: whether an epoch
-    includes sampling all its batches before the first, for caches that look ahead. near: how many times as fast node memory is copied where
-    it all fits the CPU's last cache (`L3`).
+    sample: neighbours sampled/s. gather: bytes/s of scattered rows that the host copies into one buffer, of features and node memory.
+    distinct: ids/s that the host looks through for repeated ones. bus: bytes/s of PCIe. launch_s: seconds to start a kernel. efficiency:
+    share of the datasheet's peak that kernels reach. operators: how many times as long layers take without FAST's thread-efficient
+    operators (§5). bound: how many times as fast sampling threads are that are bound to cores. beforehand: whether an epoch's time includes
+    sampling all its batches before the first, for caches that look ahead. near: how many times as fast node memory is copied where it all
+    fits the CPU's last cache (`L3`).
     """
 
     sample: float = 1e9
@@ -45,7 +46,7 @@ class Rates:
 
     @property
     def cluster(self) -> Cluster:
-        """Return the A100 preset with this bus and this launch time."""
+        """Return the simulated machine of FAST's studies: the A100 preset with this bus and this launch time."""
         cluster = presets.cluster("a100")
         link = replace(cluster.device.h2d, bandwidth=self.bus)
         return replace(cluster, device=replace(cluster.device, h2d=link, copied=1.0, launch_s=self.launch_s))
@@ -53,10 +54,11 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ServerCosts:
-    """Cost model of FAST's studies: a datasheet's roofline on the device, a study's rates on the host; all `specified`.
+    """Cost model of FAST's studies: a datasheet's roofline on the GPU, a study's assumed rates on the host.
 
-    On the host SAMPLE takes its filled slots (`edges`) over a rate, and where rows are sent once a batch, its ids; GATHER, MEMORY_READ and
-    MEMORY_WRITE their bytes. efficient: whether layers have thread-efficient operators.
+    On the host sampling takes as long as its sampled neighbours over a rate, and, where each row is sent once a batch, as looking through
+    its ids; copies (GATHER, MEMORY_READ, MEMORY_WRITE) take their bytes over a rate. efficient: whether layers have FAST's thread-efficient
+    operators.
     """
 
     rates: Rates
@@ -68,11 +70,14 @@ class ServerCosts:
 
     @property
     def launch_ns(self) -> int:
-        """Return nanoseconds of a kernel's launch, as `CostModel`."""
+        """Return the nanoseconds that a host thread takes to start a kernel, for the simulator."""
         return round(self.rates.launch_s * 1e9)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
-        """Return nanoseconds of tasks of one operation, and their source, as `CostModel`. rows: of the schedule."""
+        """Return the predicted nanoseconds of some tasks, all of one operation, and where the prediction comes from.
+
+        rows: their indices in the schedule.
+        """
         op, lane = Op(schedule.op[rows[0]]), schedule.lane[rows]
         seconds, source = self._device(schedule, rows)
         if (lane == Lane.HOST).all():
@@ -85,7 +90,10 @@ class ServerCosts:
         return np.rint(seconds * 1e9).astype(np.int64), source
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return shares of the device that tasks occupy, as `CostModel`. rows: of the schedule; ns: their durations."""
+        """Return what shares of the GPU's memory bandwidth and of its SMs tasks occupy, 0 to 1, for the simulator's contention.
+
+        rows: their indices in the schedule; ns: their durations.
+        """
         return occupied_shares(self.rates.cluster.device, schedule, rows, ns)
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:

@@ -34,9 +34,9 @@ from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Work
 
 
 def stand_in(dataset: str, most: int = 0) -> SessionStream:
-    """Return the generator of a data set's stand-in for FAST's studies, shortened to `most` events, 0: whole.
+    """Return the generator of the random event stream that FAST's studies use in place of a data set.
 
-    A stand-in whose nodes come and go over all of it is never shortened.
+    most: events that it is shortened to, 0: whole. A stream whose nodes come and go over all of it is never shortened.
     """
     made = catalogue.load_generator(f"{dataset}_like")
     assert isinstance(made, SessionStream)
@@ -45,16 +45,20 @@ def stand_in(dataset: str, most: int = 0) -> SessionStream:
 
 @lru_cache(maxsize=4)
 def prepared(dataset: str, most: int) -> PreparedStream:
-    """Return a FAST stand-in's events, without features, split by time; kept for the process. most: events at most, 0: all."""
+    """Return the generated stream that FAST's studies use in place of a data set, without features, split by time; kept for the process.
+
+    most: events at most, 0: all.
+    """
     return PreparedStream.of(stand_in(dataset, most).stream(), Protocol())
 
 
 class HostStreams(BaseModel):
-    """Testbed of FAST's studies: epochs on one GPU, features in host memory; its fields are what all workloads share.
+    """Testbed of FAST's studies: simulated epochs on one GPU, features in host memory; its fields are what all workloads share.
 
-    windows: number of windows by model; window_batches: batches of events each, on average. Settings of a point: `most` events of a
-    stand-in; `batches` planned, and `presample`d; `cached`: share of the features on the device; `ahead`: batches fetched ahead instead of
-    the strategy's own; `once`: whether rows cross the bus once a batch, whatever the strategy does; `rates`: those of `Rates`, as JSON.
+    layers, hidden, heads, time (width of the encoding): of the models. windows: number of windows of time by model; window_batches: batches
+    of events each, on average. Settings of a point: `most` events of a generated stream; `batches` planned, and `presample`d; `cached`:
+    share of the features on the device; `ahead`: batches fetched ahead instead of the strategy's own; `once`: whether rows cross the bus
+    once a batch, whatever the strategy does; `rates`: those of `Rates`, as JSON.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,23 +72,23 @@ class HostStreams(BaseModel):
     window_batches: int
 
     def counts(self, dataset: str) -> dict[str, int]:
-        """Return nodes, edges, node_width and edge_width that the paper's Table 3 prints of a data set."""
+        """Return nodes, edges, node_width and edge_width (features a node and an event) that FAST's Table 3 prints of a data set."""
         return printed_counts(self.paper, 3, dataset)
 
     def choice(self, model: str, hidden: int = 0) -> ModelChoice:
-        """Return the model to train. model: its name. hidden: width, 0: the testbed's."""
+        """Return the model that FAST's studies train. model: its name, such as 'tgat'. hidden: width, 0: the testbed's."""
         width = hidden or self.hidden
         return ModelChoice(model, width, self.layers, width, heads=self.heads, time=self.time)
 
     def steps(self, dataset: str) -> int:
-        """Return how many batches the paper's training epoch has on a data set."""
+        """Return how many batches a training epoch has at the data set's published size, to which studies scale simulated epochs."""
         return -(-round(self.counts(dataset)["edges"] * Protocol().train) // BATCH)
 
     def cluster(self, point: StudyPoint) -> Cluster:
         return rates_of(point).cluster
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return a point's workload: Table 3's widths, batches spread evenly over the stand-in's training events."""
+        """Return what a point of FAST's studies trains: features of Table 3's widths, batches spread evenly over the generated stream."""
         of, data = dict(point.settings), prepared(point.dataset, point.setting("most"))
         batches, windows, cached = of["batches"], self.windows.get(point.model, 1), of.get("cached", 0.0)
         span = float(np.asarray(data.whole.stream.t[data.training_events - 1]) - np.asarray(data.whole.stream.t[0]))
@@ -111,24 +115,25 @@ class HostStreams(BaseModel):
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
 
     def check(self, replayed: Replayed) -> None:
-        """Accept every replay: a cache takes what room a device leaves it."""
+        """Accept every simulated epoch of FAST's studies: a cache takes what room a device leaves it."""
 
 
 def testbed(paper: str, **assumed: Any) -> HostStreams:
-    """Return FAST's testbed. paper: its key. assumed: fields of `HostStreams`, from the paper's file of studies."""
+    """Return the testbed of FAST's studies. paper: its key, 'fast'. assumed: fields of `HostStreams`, from the `paper.yaml`."""
     return HostStreams(paper=paper, **assumed)
 
 
 def rates_of(point: StudyPoint) -> Rates:
-    """Return the host rates that a FAST point is simulated with: its setting `rates`, JSON; else the defaults."""
+    """Return the host's speeds that a point of FAST's studies is simulated with: its setting `rates` (JSON), else the defaults."""
     return Rates(**json.loads(point.setting("rates", "{}")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Batch counts of a stand-in for the planner, as `PreparedStream.work`, but of `batches` consecutive ones for changing caches.
+    """Batch counts of FAST's generated streams for a planner, of a few consecutive batches where a cache changes from batch to batch.
 
-    These are from the middle of training; as many before fill the cache, and as many after give it something to keep.
+    Called as `PreparedStream.work` is. `batches` of them are counted in the middle of training; as many before fill the cache, and as many
+    after give it something to keep. For other caches it is `PreparedStream.work` itself.
     """
 
     data: PreparedStream

@@ -32,10 +32,11 @@ def _workload(dataset: str, model: str, hidden: int, layers: int, heads: int, ba
 
 
 class SignalTestbed(BaseModel):
-    """Testbed of PGT-I's studies: epochs on windows of sensor readings, from printed counts.
+    """Testbed of PGT-I's studies: simulated epochs on windows (slices of a time series) of sensor readings, from printed counts alone.
 
-    hidden: width. batch: windows. efficiency: share of a datasheet's peak that kernels reach. Settings of a point replace these, and the
-    cluster's figures: `bandwidth` (B/s) and `latency_s` of its data engine, `launch_s` of a kernel's start; None: the cluster's.
+    hidden: width of the model. batch: windows. efficiency: share of a datasheet's peak that kernels reach. Settings of a point replace
+    these, and the cluster's figures: `bandwidth` (bytes/s) and `latency_s` of its data engine (what serves readings of other ranks),
+    `launch_s` of a kernel's start; None: the cluster's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,5 +69,5 @@ class SignalTestbed(BaseModel):
 
 
 def testbed(paper: str, **assumed: float) -> SignalTestbed:
-    """Return PGT-I's testbed. assumed: fields of `SignalTestbed`, from the paper's file of studies."""
+    """Return the testbed of PGT-I's studies. assumed: fields of `SignalTestbed`, from the paper's `paper.yaml`."""
     return SignalTestbed.model_validate(assumed)

@@ -35,36 +35,42 @@ from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 @cache
 def statistics(dataset: str) -> SnapshotStatistics:
-    """Return snapshot counts of a data set's stand-in, scaled to the published size, for REAL's and FlareDTDG's studies."""
+    """Return nodes, edges and changes of each snapshot of a generated stand-in, scaled to the data set's published size.
+
+    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for.
+    """
     return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like")).scaled(factor(dataset))
 
 
 @cache
 def factor(dataset: str) -> int:
-    """Return how many times larger a data set is than its stand-in; 1 where none is stated."""
+    """Return how many times larger a data set is than its generated stand-in in REAL's and FlareDTDG's studies; 1 where unstated."""
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     return stands_for.factor if stands_for else 1
 
 
 @cache
 def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
-    """Return the snapshots of a data set's stand-in, not scaled. share: of the snapshots, the first ones."""
+    """Return the generated snapshots that stand in for a data set in REAL's and FlareDTDG's studies, not scaled.
+
+    share: 0 to 1, of the snapshots, the first ones.
+    """
     sequence = catalogue.load(f"{dataset}_like")
     assert isinstance(sequence, SnapshotSequence)
     return sequence if share == 1 else sequence.head(int(share * len(sequence)))
 
 
 def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
-    """Return the counts of the first `share` (0 to 1) of the snapshots."""
+    """Return the counts of the first `share` (0 to 1) of the snapshots, such as those that FlareDTDG's studies train on."""
     count = int(share * len(stats))
     return replace(stats, **{name: getattr(stats, name)[:count] for name in COLUMNS})
 
 
 @cache
 def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
-    """Partition a data set's stand-in by METIS and return its counts at the published size.
+    """Return a METIS partition of a study's generated snapshots as counts a rank and snapshot, scaled to the published size.
 
-    parts: ranks. share: of the snapshots, the first ones.
+    parts: ranks. share: 0 to 1, of the snapshots, the first ones.
     """
     snapshots = sequence(dataset, share)
     rows, edges, halo, sent = (
@@ -74,23 +80,26 @@ def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
 
 
 def input_width(dataset: str, paper: str) -> int:
-    """Return the features a node that a paper prints of a data set, or of what a variant stands for; 1 where it prints none."""
+    """Return how many features a node of a data set has in a paper's table, for the testbed of REAL and FlareDTDG; 1 where it prints none.
+
+    paper: its key. A variant of a data set has the features of what it stands for.
+    """
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     return int(catalogue.entry(stands_for.dataset if stands_for else dataset).as_published(paper).node_features or 1)
 
 
 @cache
-def machines(name: str, gpus: int, copies: bool = True) -> Cluster:
-    """Return a cluster preset with as many machines as `gpus` need.
+def machines(preset: str, gpus: int, copies: bool = True) -> Cluster:
+    """Return the simulated cluster of a study of REAL or FlareDTDG: a preset with as many machines as `gpus` need.
 
-    name: of the preset. copies: False: host to device copies take no time.
+    preset: its name. copies: False: host to device copies take no time.
     """
-    cluster = presets.scaled(presets.cluster(name), gpus)
+    cluster = presets.scaled(presets.cluster(preset), gpus)
     return cluster if copies else replace(cluster, device=replace(cluster.device, h2d=Link(math.inf, 0.0)))
 
 
 class Solved(RealL):
-    """REAL-L with its solver always run, whatever its certified bound proves, for REAL's studies.
+    """Planner of REAL's studies: REAL-L whose solver always runs, also where a bound proves that it cannot gain much.
 
     The schedule's note repeats its warnings.
     """
@@ -108,9 +117,10 @@ PLANNERS: Mapping[str, Any] = {"solved": Solved}
 
 
 class Windows(BaseModel):
-    """FlareDTDG's window of snapshots: `full` whole ones, then `decayed` ones that lose chunks by `alpha`.
+    """Window of snapshots that FlareDTDG's studies train on: `full` whole ones, then `decayed` older ones of which fewer chunks are kept.
 
-    chunks: of a snapshot. whole: strategies whose window is all snapshots.
+    chunks: parts that a snapshot's nodes are cut into. alpha: share of them kept of the oldest snapshot. whole: strategies whose window is
+    all snapshots.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -123,18 +133,18 @@ class Windows(BaseModel):
 
     @property
     def decay(self) -> Decay:
-        """Return how a window keeps chunks of older snapshots."""
+        """Return the rule of how many chunks the window keeps of each older snapshot."""
         return Decay(self.full, self.decayed, self.alpha)
 
     @property
     def kept(self) -> float:
-        """Return how many whole snapshots a window keeps, its chunks added up."""
+        """Return how many whole snapshots a window holds, the kept chunks of older ones added up."""
         return float(self.decay.kept_chunks(self.chunks).sum()) / self.chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
-    """Chunk counts as if no rank read another's rows: the uncut case of FlareDTDG's Table 5."""
+    """Chunk counts as if no rank read another's rows: the case without cut edges in FlareDTDG's Table 5."""
 
     counted: ExactChunking
     origin: ClassVar[str] = "METIS, nothing cut"
@@ -150,20 +160,21 @@ class Apart:
 
 @cache
 def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
-    """Cut a data set's stand-in into chunks by METIS and return their counts at the published size.
+    """Cut a study's generated snapshots into chunks of nodes by METIS and return what counts them, for FlareDTDG's plans.
 
-    share: of the snapshots, the first ones. chunks: how many.
+    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many.
     """
     snapshots = sequence(dataset, share)
     return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset))
 
 
 class SnapshotTestbed(BaseModel):
-    """Testbed of REAL's and FlareDTDG's studies: generated stand-ins of their snapshots at published size.
+    """Testbed of REAL's and FlareDTDG's studies: simulated epochs on generated snapshots, scaled to the published size.
 
     hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
-    features of data sets whose task is to predict as many; others have `classes`. Settings of a point: `copies`, as in `machines`;
-    `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads another's rows.
+    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. Settings of a point: `copies`:
+    False: host to device copies take no time; `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads
+    another's rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -207,8 +218,5 @@ class SnapshotTestbed(BaseModel):
 
 
 def testbed(paper: str, **assumed: Any) -> SnapshotTestbed:
-    """Return the testbed of a paper on snapshots.
-
-    paper: its key. assumed: fields of `SnapshotTestbed`, from the paper's file of studies.
-    """
+    """Return the testbed of REAL's or FlareDTDG's studies. paper: its key. assumed: fields of `SnapshotTestbed`, from its `paper.yaml`."""
     return SnapshotTestbed(paper=paper, **assumed)

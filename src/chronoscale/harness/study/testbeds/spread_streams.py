@@ -33,12 +33,15 @@ SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyp
 
 
 def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
-    """Return how MemShare's ranks share node memory: settings `policy`, `shared`, `theta` and `alpha`, else the defaults."""
+    """Return how MemShare's ranks share the memory of hot nodes at a study's point.
+
+    settings: of the point, of which `policy`, `shared`, `theta` and `alpha` are read; defaults for those that are missing.
+    """
     return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
 
 
 def printed_counts(paper: str, table: int, dataset: str) -> dict[str, int]:
-    """Return nodes, edges, node_width and edge_width that a paper's table prints of a data set, for stand-ins.
+    """Return nodes, edges, node_width and edge_width that a paper's table prints of a data set, for the generated streams of studies.
 
     paper: its key. table: its number.
     """
@@ -47,12 +50,13 @@ def printed_counts(paper: str, table: int, dataset: str) -> dict[str, int]:
 
 
 class SpreadStreams(BaseModel):
-    """Testbed of MemShare's studies: optimiser steps on generated event streams with hot nodes, on several machines.
+    """Testbed of MemShare's studies: optimiser steps on generated event streams with hot nodes, on several simulated machines.
 
-    mails: of a node's mailbox. trains, tests: shares of the events. fanout: by data set. skew: Zipf's exponent. pairs: distinct (src, dst)
-    by data set. apart: how many times fewer events a node some stand-ins have. Settings of a point: `divisor` of the stand-in; `batch`:
-    events a GPU and step; `least`: steps planned; `tests`: inference instead of training; `pipelined`: False: a strategy that overlaps does
-    not; and `sharing_of`'s.
+    mails: messages that a node's mailbox holds. trains, tests: shares of the events. fanout: sampled neighbours, by data set. skew:
+    exponent of Zipf's law for the ends of events. pairs: distinct (src, dst), by data set. apart: how many times fewer events a node some
+    streams have. Settings of a point: `divisor`: how many times smaller the stream is than published; `batch`: events a GPU and step;
+    `least`: steps planned; `tests`: inference instead of training; `pipelined`: False: a strategy that overlaps does not; and those of
+    `sharing_of`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,22 +73,26 @@ class SpreadStreams(BaseModel):
     pairs: Mapping[str, int]
     apart: Mapping[str, int]
 
-    def counts(self, name: str) -> dict[str, int]:
-        """Return nodes, edges, node_width and edge_width that the paper's Table 2 prints of a data set."""
-        return printed_counts(self.paper, 2, name)
+    def counts(self, dataset: str) -> dict[str, int]:
+        """Return nodes, edges, node_width and edge_width (features) that MemShare's Table 2 prints of a data set."""
+        return printed_counts(self.paper, 2, dataset)
 
-    def generator(self, name: str, divisor: int) -> RandomStream:
-        """Return the generator of a data set's stand-in: nodes, events and pairs divided alike, events by `apart` more.
+    def generator(self, dataset: str, divisor: int) -> RandomStream:
+        """Return the generator of the random event stream that MemShare's studies use in place of a data set.
 
-        name: of the data set.
+        dataset: its name. divisor: how many times fewer nodes, events and pairs it has than published; events are divided by `apart`,
+        too.
         """
-        printed, apart = self.counts(name), self.apart.get(name, 1)
+        printed, apart = self.counts(dataset), self.apart.get(dataset, 1)
         nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
-        pairs = min(max(self.pairs[name] // divisor, nodes), nodes * (nodes - 1) // 2, events)
-        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=name)
+        pairs = min(max(self.pairs[dataset] // divisor, nodes), nodes * (nodes - 1) // 2, events)
+        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=dataset)
 
     def steps(self, point: StudyPoint) -> int:
-        """Return the optimiser steps of the paper's epoch, or of its test, which DistTGL runs on one GPU (§5.3)."""
+        """Return how many optimiser steps the paper's epoch has at a point of MemShare's studies.
+
+        With setting `tests` those of its test, which DistTGL runs on one GPU (§5.3).
+        """
         tests = point.setting("tests", False)
         ranks = 1 if tests and point.strategy == "disttgl" else point.gpus
         batch: int = point.setting("batch")
@@ -94,9 +102,9 @@ class SpreadStreams(BaseModel):
         return presets.scaled(presets.cluster(point.cluster), point.gpus)
 
     def workload(self, point: StudyPoint) -> Workload:
-        """Return a point's workload: Table 2's widths, batches spread evenly over the stand-in's training events.
+        """Return what a point of MemShare's studies trains: features of Table 2's widths, batches spread evenly over the training events.
 
-        Of a test: as many, of the validation events.
+        With setting `tests`, as many batches of the validation events. Events are generated.
         """
         data, batch, wanted = prepared(self, point.dataset, point.setting("divisor")), point.setting("batch"), point.setting("least")
         tests = point.setting("tests", False)
@@ -122,11 +130,11 @@ class SpreadStreams(BaseModel):
         return DatasheetCosts(cluster.device)
 
     def check(self, replayed: Replayed) -> None:
-        """Accept every replay: node memory lies in the hosts'."""
+        """Accept every simulated epoch of MemShare's studies: node memory lies in the hosts' memory."""
 
 
 def testbed(paper: str, **assumed: Any) -> SpreadStreams:
-    """Return MemShare's testbed. paper: its key. assumed: fields of `SpreadStreams`, from the paper's file of studies."""
+    """Return the testbed of MemShare's studies. paper: its key. assumed: fields of `SpreadStreams`, from the paper's `paper.yaml`."""
     return SpreadStreams(paper=paper, **assumed)
 
 
@@ -134,35 +142,36 @@ _MADE: dict[tuple[str, str, int], EventStream] = {}
 _PREPARED: dict[tuple[str, str, int], PreparedStream] = {}
 
 
-def stream(bed: SpreadStreams, name: str, divisor: int) -> EventStream:
-    """Return a stand-in's events without features, generated once a process.
+def stream(testbed: SpreadStreams, dataset: str, divisor: int) -> EventStream:
+    """Return the generated events that MemShare's studies use in place of a data set, without features, generated once a process.
 
-    name: of the data set. divisor: how many times smaller than printed.
+    dataset: its name. divisor: how many times smaller than published.
     """
-    place = (bed.paper, name, divisor)
+    place = (testbed.paper, dataset, divisor)
     if place not in _MADE:
-        _MADE[place] = EventStream.from_blocks(list(bed.generator(name, divisor)))
+        _MADE[place] = EventStream.from_blocks(list(testbed.generator(dataset, divisor)))
     return _MADE[place]
 
 
-def prepared(bed: SpreadStreams, name: str, divisor: int) -> PreparedStream:
-    """Return a stand-in's events split by time, made once a process.
+def prepared(testbed: SpreadStreams, dataset: str, divisor: int) -> PreparedStream:
+    """Return the generated events of MemShare's studies split by time and indexed for sampling, made once a process.
 
-    name: of the data set. divisor: how many times smaller than printed.
+    dataset: its name. divisor: how many times smaller than published.
     """
-    place = (bed.paper, name, divisor)
+    place = (testbed.paper, dataset, divisor)
     if place not in _PREPARED:
-        _PREPARED[place] = PreparedStream.of(stream(bed, name, divisor), Protocol())
+        _PREPARED[place] = PreparedStream.of(stream(testbed, dataset, divisor), Protocol())
     return _PREPARED[place]
 
 
-def spread_step(one: Replayed) -> dict[str, Any]:
-    """Return the seconds and bytes of an optimiser step, a metric of MemShare's studies; means of ranks.
+def spread_step(replayed: Replayed) -> dict[str, Any]:
+    """Return the simulated seconds and bytes of an optimiser step, means of ranks; a metric of MemShare's studies.
 
-    `step_s`: from step to step; `epoch_s`: of all of the paper's steps; `stages`: seconds by stage (lanes overlap); bytes `fetched` from
-    other ranks, `returned` to them, and `spoken` of shared nodes.
+    `step_s`: from the end of a step to that of the next; `epoch_s`: of all of the paper's steps; `stages`: seconds by stage (lanes overlap,
+    so that they add up to more); bytes `fetched` from other ranks, `returned` to them (contributions to rows that they own), and `spoken`:
+    of shared hot nodes, all-gathered.
     """
-    schedule, trace, tests = one.schedule, one.trace, one.point.setting("tests", False)
+    schedule, trace, tests = replayed.schedule, replayed.trace, replayed.point.setting("tests", False)
     counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests
     last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & counted
     units, at = np.unique(schedule.unit[trace.task[last]], return_inverse=True)
@@ -170,7 +179,7 @@ def spread_step(one: Replayed) -> dict[str, Any]:
     np.maximum.at(ends, at, trace.end_ns[last])
     gaps = np.diff(np.sort(ends))
     between = float(gaps[: max(len(gaps) - 1, 1)].mean()) / 1e9  # the last step has fewer events
-    a_step = 1 / (len(units) * one.point.gpus)
+    a_step = 1 / (len(units) * replayed.point.gpus)
     spent = trace.duration_ns * counted / 1e9 * a_step
     moved = np.asarray(trace.bytes * counted, np.float64) * a_step
     exchanged, back, gathered = trace.op == Op.ALLTOALL, schedule.layer[trace.task] == BACK, trace.op == Op.ALLGATHER
@@ -182,12 +191,12 @@ def spread_step(one: Replayed) -> dict[str, Any]:
         "backward": np.isin(trace.op, [Op.BACKWARD, Op.ALLREDUCE, Op.OPTIMIZE]),
         "remote aggregation": (exchanged & back) | gathered,
     }
-    bed = one.testbed
+    bed = replayed.testbed
     assert isinstance(bed, SpreadStreams)
     volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": gathered}
     return {
         "step_s": between,
-        "epoch_s": between * bed.steps(one.point),
+        "epoch_s": between * bed.steps(replayed.point),
         "stages": {name: float(spent[rows].sum()) for name, rows in of.items()},
         **{name: float(moved[rows].sum()) for name, rows in volumes.items()},
     }
