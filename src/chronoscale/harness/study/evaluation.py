@@ -32,9 +32,9 @@ HOOKS = "chronoscale.harness.study.hooks"
 class Task:
     """Point of a study's grid to evaluate, and how: by simulation, by training here, or by counting.
 
-    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: name of the hook (a function in `harness/study/hooks`) that trains or counts
-    the point, '' for a sweep. metrics: names of what is read off a simulated epoch, such as 'epoch_s'. hooks: modules that define such
-    functions and metrics.
+    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: name of the hook (a function in
+    `harness/study/hooks`) that trains or counts the point, '' for a sweep. metrics: names of what is read off a simulated epoch, such as
+    'epoch_s'. hooks: modules that define such functions and metrics.
     """
 
     point: StudyPoint
@@ -45,8 +45,8 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Return the file name under which the point's result is kept: it changes with the point, the testbed and the version, and with the machine of
-        what is executed."""
+        """Return the file name under which the point's result is kept: it changes with the point, the testbed and the version, and with
+        the machine of what is executed."""
         machine = (_machine(),) if self.runner == "train" else ()
         return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"), *machine)
 
