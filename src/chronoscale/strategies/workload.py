@@ -197,10 +197,11 @@ class EventHyper:
 @dataclass(frozen=True, slots=True)
 class Recency:
     """Hyper-parameters of sliding windows of snapshots (FlareDTDG §3.2): what windows keep of older snapshots, and the number of vertex
-    chunks of all ranks."""
+    chunks of all ranks. apart: no window crosses an epoch's random split of the sequence (see `EpochDraws.steps`)."""
 
     decay: Decay = field(default_factory=Decay)
     chunks: int = 64
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.chunks < 1:

@@ -60,7 +60,9 @@ class WindowStrategy(SnapshotStrategy):
 
     def _plan(self, workload: Workload, ranks: int) -> Plan:
         """Return the plan of an epoch, before its rows are put in order."""
-        keeping = WindowRetention(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
+        hyper = workload.hyper
+        published, apart = hyper.variant == "as-published", hyper.recency.apart
+        keeping = WindowRetention(self.keeps(hyper.recency), published, self.inherits, apart=apart)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 

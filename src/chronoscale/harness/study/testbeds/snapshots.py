@@ -110,7 +110,7 @@ PLANNERS: Mapping[str, Any] = {"solved": Solved}
 class Windows(BaseModel):
     """FlareDTDG's window of snapshots: `full` whole ones, then `decayed` ones that lose chunks by `alpha`.
 
-    chunks: of a snapshot. whole: strategies whose window is all snapshots.
+    chunks: of a snapshot. whole: strategies whose window is all snapshots. apart: no window crosses an epoch's split (`EpochDraws.steps`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -120,6 +120,7 @@ class Windows(BaseModel):
     alpha: float
     chunks: int
     whole: tuple[str, ...] = ()
+    apart: bool = False
 
     @property
     def decay(self) -> Decay:
@@ -190,7 +191,7 @@ class SnapshotTestbed(BaseModel):
         stats, windows = first(stats, self.trains), self.windows
         length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
         predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
-        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks), task=task)
+        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks, windows.apart), task=task)
         chunks = counted(name, self.trains, windows.chunks)
         chunking = chunks if point.setting("cut", True) else Apart(chunks)
         return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)

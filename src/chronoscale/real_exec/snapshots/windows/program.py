@@ -66,7 +66,7 @@ class WindowProgram(SamplingTrainer):
         """Draw the epoch's order of chunks, and where the sequence is split."""
         drawn, keeping = self._keeping.epoch(self.hyper.seed, self.epoch), self._keeping
         layout = self._chunks.layout(drawn, keeping.decay, self._ranks, self.grid.windows.shrinks)
-        self.grid.begin(layout, *first_of(drawn.steps(self.there, keeping.decay.window)))
+        self.grid.begin(layout, *first_of(keeping.segments(self.hyper.seed, self.epoch, self.there)))
         self.learner.clear()
 
     def run(self, task: Task) -> None:
