@@ -22,6 +22,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
+from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.simulator import presets
 from chronoscale.strategies import registry
@@ -88,12 +89,12 @@ def _on_snapshots(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
 
 def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule]:
     """Plan with all strategies that execute and take the model: windows take graph convolutions alone, shared memory models with memory."""
-    found = {}
+    plans = {}
     for key, one in registry.of(work.family).items():
         if one.executes:
             with suppress(UserError):
-                found[key] = one.plan(work, ranks, costs)
-    return found
+                plans[key] = plan_epoch(one, work, ranks, costs)
+    return plans
 
 
 def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
@@ -121,7 +122,7 @@ def _on_signals(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
         for key, one in registry.of("signals").items():
             before = out / f"{key}.prepare.parquet"
             one.prepare(work, ranks, costs).save(before)
-            items.append(_item(out, key, one.plan(work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
+            items.append(_item(out, key, plan_epoch(one, work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
         yield Job(name, tuple(items), str(out), choice, 1)
 
 

@@ -28,8 +28,9 @@ class SimulatedPoint:
     out_of_memory: why it does not fit, '' where it does. idle_ranks: `Schedule.idle`. draws_s: the epoch in every draw, none where nothing
     is uncertain; the trace beside it is of the middle one. endured: a training whose devices fail, where any do. effects: of the
     assumptions that move the epoch, on the most GPUs of the experiment. few: operations whose costs rest on too few samples. links: the
-    busiest ones; none where no link was modelled. summary, op_seconds: of a point that was streamed, the figures that a trace would give;
-    None and none where schedule and trace lie beside it.
+    busiest ones; none where no link was modelled. steps, targets, mathematics: what an epoch trains on (`strategies.trained_work`).
+    summary, op_seconds: of a point that was streamed, the figures that a trace would give; None and none where schedule and trace lie
+    beside it.
     """
 
     strategy: str
@@ -52,6 +53,9 @@ class SimulatedPoint:
     endured: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
     few: tuple[str, ...] = ()
+    steps: int = 0
+    targets: int = 0
+    mathematics: str = ""
 
     @property
     def band(self) -> Band:
