@@ -22,6 +22,7 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
+from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.simulator import presets
 from chronoscale.strategies import registry
@@ -92,7 +93,7 @@ def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule
     for key, one in registry.of(work.family).items():
         if one.executes:
             with suppress(UserError):
-                plans[key] = one.plan(work, ranks, costs)
+                plans[key] = plan_epoch(one, work, ranks, costs)
     return plans
 
 
@@ -121,7 +122,7 @@ def _on_signals(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
         for key, one in registry.of("signals").items():
             before = out / f"{key}.prepare.parquet"
             one.prepare(work, ranks, costs).save(before)
-            items.append(_item(out, key, one.plan(work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
+            items.append(_item(out, key, plan_epoch(one, work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
         yield Job(name, tuple(items), str(out), choice, 1)
 
 

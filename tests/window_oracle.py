@@ -74,7 +74,7 @@ class WindowOracle:
         ages = [age for age in reversed(range(decay.window)) if sizes[age]]  # the oldest first
         retained = [np.flatnonzero(depth >= level_of(decay, self.chunks.count)[age]).tolist() for age in ages]
         losses = []
-        for segment in drawn.steps(len(self.graphs) - self.hyper.horizon, decay.window):
+        for segment in drawn.steps(len(self.graphs) - self.hyper.horizon, decay.window, self.hyper.recency.apart):
             memory: dict[tuple[int, int], States] = {}
             for newest in segment:
                 loss, memory = self.window([newest - age for age in ages], retained, memory if self.inherits else {})

@@ -119,10 +119,31 @@ def test_each_rank_draws_an_order_of_its_own() -> None:
 
 
 @given(epochs, st.integers(1, 9), st.integers(0, 30))
-def test_segments_hold_a_window_each(epoch: EpochDraws, window: int, more: int) -> None:
-    """Of two parts of the sequence, the later first; a window lies in one part."""
+def test_every_window_is_trained_once(epoch: EpochDraws, window: int, more: int) -> None:
+    """Of two parts of the sequence, the later first; windows read back over the split."""
     snapshots = window + more
     ranges = epoch.steps(snapshots, window)
+    if not more:
+        assert ranges == [range(window - 1, snapshots)]
+        return
+    later, earlier = ranges
+    assert later and earlier and later.start == earlier.stop
+    assert (earlier.start, later.stop) == (window - 1, snapshots)
+
+
+@given(epochs, st.integers(1, 9), st.integers(0, 30))
+def test_more_snapshots_never_make_fewer_steps(epoch: EpochDraws, window: int, more: int) -> None:
+    def steps(snapshots: int) -> int:
+        return sum(map(len, epoch.steps(snapshots, window)))
+
+    assert steps(window + more + 1) == steps(window + more) + 1
+
+
+@given(epochs, st.integers(1, 9), st.integers(0, 30))
+def test_segments_apart_hold_a_window_each(epoch: EpochDraws, window: int, more: int) -> None:
+    """Of two parts of the sequence, the later first; a window lies in one part."""
+    snapshots = window + more
+    ranges = epoch.steps(snapshots, window, apart=True)
     if snapshots < 2 * window:
         assert ranges == [range(window - 1, snapshots)]
         return
@@ -133,5 +154,6 @@ def test_segments_hold_a_window_each(epoch: EpochDraws, window: int, more: int) 
 
 
 def test_any_split_that_leaves_two_windows_is_drawn() -> None:
-    stops = {EpochDraws(0, number).steps(11, 4)[1].stop for number in range(200)}
+    stops = {EpochDraws(0, number).steps(11, 4, apart=True)[1].stop for number in range(200)}
     assert stops == set(range(4, 8))
+    assert {EpochDraws(0, number).steps(11, 4)[1].stop for number in range(200)} == set(range(4, 11))

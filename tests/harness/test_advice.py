@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from chronoscale.harness.advice.candidate import Candidate, short_key, value_text
 from chronoscale.harness.advice.headline import headline
+from chronoscale.harness.advice.outcome import cautions
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.reasons import bounds, reason, reasons
 from chronoscale.harness.advice.shown import not_ranked, terminal_table
@@ -17,7 +18,7 @@ from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator.critical_path import PathShare
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 
-POINT = SimulatedPoint("psg", 4, 1000, "datasheet", "h200", 32)
+POINT = SimulatedPoint("psg", 4, 1000, "datasheet", "h200", 32, steps=3, targets=1_000_000)
 
 
 def verdict(epoch_s=1.0, *blames: PathShare, waits=0.0, **point) -> Verdict:
@@ -97,11 +98,11 @@ def test_what_an_objective_ranks_by():
     fast, small = (candidate("psg", 8), verdict(1.0, gpus=8, peak_bytes=500)), (candidate("psg", 1), verdict(4.0, gpus=1, peak_bytes=900))
     assert [one.candidate.gpus for one in ranked(fast, small)] == [8, 1]
     first, second = ranked(small, fast, objective="gpu-hours")
-    assert (first.value, second.value, second.behind) == (4.0, 8.0, 1.0)  # of 3,600 epochs
+    assert (3600 * first.value, 3600 * second.value, second.behind) == (4.0, 8.0, 1.0)  # 3,600 epochs of a million targets
     assert ranked(small, fast, objective="memory")[0].value == 500
     dear = (candidate("psg", 1, "a100"), verdict(4.0, gpus=1))
     first, second = ranked(fast, dear, objective="cost", clusters=["h200", "a100"], prices={"h200": 1.0, "a100": 2.5})
-    assert (first.value, second.value, first.cost) == (8.0, 10.0, 8.0)
+    assert (3600 * first.value, 3600 * second.value, first.cost) == (8.0, 10.0, 8.0)
     prepared = ranked((candidate(), verdict(1.0, prepare_s=1800.0)))[0]
     assert (prepared.hours, prepared.gpu_hours, prepared.value) == (1.5, 6.0, 1.0)
 
@@ -111,8 +112,8 @@ def test_of_equals_the_one_that_takes_less_is_first():
     choices = ranked(*equal)
     assert [one.candidate.gpus for one in choices] == [2, 4, 8] and [one.front for one in choices] == [True, False, False]
     assert headline(choices, "time") == (
-        "First by time: psg on 2 GPUs of h200, 2.00 s an epoch, as for psg on 4 GPUs of h200. No uncertainty was stated, so that nothing "
-        "says how sure this is. 2 others are closer than 1 %: take them for equal."
+        "First by time: psg on 2 GPUs of h200, 2.00 s for a million targets trained on, as for psg on 4 GPUs of h200. "
+        "No uncertainty was stated, so that nothing says how sure this is. 2 others are closer than 1 %: take them for equal."
     )
 
 
@@ -123,8 +124,8 @@ def test_how_sure_the_first_is():
     sure = ranked(drawn("a", *[1.0] * 20), drawn("b", *[1.25] * 19, 0.9), drawn("c", *[2.0] * 20))
     assert [one.won for one in sure] == [None, 0.95, 1.0] and [one.apart for one in sure] == [None, True, True]
     assert headline(sure, "time") == (
-        "First by time: a on 4 GPUs of h200, 1.00 s an epoch, 20 % less than b on 4 GPUs of h200. Under the uncertainty it is ahead in "
-        "95 % of 20 draws."
+        "First by time: a on 4 GPUs of h200, 1.00 s for a million targets trained on, 20 % less than b on 4 GPUs of h200. "
+        "Under the uncertainty it is ahead in 95 % of 20 draws."
     )
     unsure = ranked(drawn("a", *[1.0] * 10), drawn("b", *[1.25] * 6, *[0.9] * 4), drawn("c", *[1.3] * 9, 0.5), drawn("d", *[9.0] * 10))
     assert [one.won for one in unsure] == [None, 0.6, 0.9, 1.0]
@@ -135,7 +136,7 @@ def test_how_sure_the_first_is():
     assert table["first ahead in"].tolist() == ["", "60 % of draws", "90 % of draws", "100 % of draws"]
     assert unsure[1].band == pytest.approx((0.9, 1.25))
     hours = ranked(drawn("a", *[1.0] * 10), drawn("b", *[1.25] * 10), objective="gpu-hours")
-    assert hours[1].won == 1.0 and hours[1].draws == tuple([5.0] * 10)
+    assert hours[1].won == 1.0 and [3600 * value for value in hours[1].draws] == pytest.approx([5.0] * 10)
     memory = ranked(drawn("a", 1.0, 2.0), drawn("b", 1.0, 2.0), objective="memory")
     assert memory[1].won is None and headline(memory, "memory").endswith("Memory is planned and does not vary with time.")
     assert ranked(drawn("a", 1.0, 2.0), drawn("b", 3.0))[1].won is None  # drawn differently: no pairs
@@ -144,7 +145,7 @@ def test_how_sure_the_first_is():
 def test_a_single_one_and_none():
     choices = ranked((candidate(), verdict(1e-3)), (candidate("esdg"), Verdict(None, refused="no vertices")))
     assert headline(choices, "time") == (
-        "First by time: psg on 4 GPUs of h200, 1.00 ms an epoch; nothing else fits and keeps to the budget."
+        "First by time: psg on 4 GPUs of h200, 1.00 ms for a million targets trained on; nothing else fits and keeps to the budget."
     )
     assert [one.why for one in choices] == ["", "no vertices"]
     assert headline(ranked((candidate(), verdict(1.0)), budget={"gpu_hours": 1.0}), "time") == ""
@@ -176,3 +177,25 @@ def test_candidates_in_words():
     several = Candidate("h200", "psg", 1024, {"training.batch_size": 4, "training.fanout": (10, 5), "launch": None, "model.time": True})
     assert str(several) == "psg on 1,024 GPUs of h200, batch_size 4, fanout [10, 5], launch none, time true"
     assert short_key("model.name", {"model.name": 1, "dataset.name": 2}) == "model.name" and value_text((1, True)) == "[1, true]"
+
+
+def test_doing_less_is_not_faster():
+    """Half the epoch for a quarter of the targets; and what nobody counted does not rank."""
+    less, all_of = (candidate("half"), verdict(1.0, targets=250_000, mathematics="x")), (candidate("all"), verdict(2.0, mathematics="y"))
+    unknown = candidate("mine"), verdict(0.1, targets=0)
+    for objective in ("time", "gpu-hours"):
+        choices = ranked(less, all_of, unknown, objective=objective)
+        assert [one.candidate.strategy for one in choices] == ["all", "half", "mine"] and choices[1].behind == pytest.approx(1.0)
+        assert [one.front for one in choices] == [True, False, False]
+        assert choices[2].rank is None and choices[2].why == "nothing says how many targets an epoch trains on"
+        assert cautions(choices) == [
+            "an epoch of those that rank is 3 to 3 steps on 250,000 to 1,000,000 targets: no rank says how many epochs an error takes"
+        ]
+    assert cautions(ranked(all_of)) == []
+    assert [one.candidate.strategy for one in ranked(unknown, objective="memory")] == ["mine"]
+
+
+def test_draws_count_targets_too():
+    slow, fast = (candidate("a"), verdict(2.0, draws_s=(2.0, 2.2))), (candidate("b"), verdict(1.0, targets=250_000, draws_s=(1.0, 1.1)))
+    first, second = ranked(fast, slow)
+    assert first.candidate.strategy == "a" and second.won == 1.0

@@ -127,7 +127,22 @@ def test_the_table_tells_why(experiment, capsys):
     command("advise", experiment(strategies=["psg", "esdg"], gpus=[1, 8]), "--top", "3", "--plot", "front.svg")
     output = capsys.readouterr()
     head, *rows = output.out.splitlines()[1:]
-    assert head.split() == ["rank", "strategy", "gpus", "epoch", "GPU-hours", "GPU", "memory", "behind", "front", "why"]
+    assert head.split() == [
+        "rank",
+        "strategy",
+        "gpus",
+        "epoch",
+        "steps",
+        "µs",
+        "a",
+        "target",
+        "GPU-hours",
+        "GPU",
+        "memory",
+        "behind",
+        "front",
+        "why",
+    ]
     assert len(rows) == 4 and rows[-1].startswith("First by time: ") and all("of the epoch" in row for row in rows[:3])
     assert "No uncertainty was stated, so that nothing says how sure this is." in rows[-1]
     assert "1 more in runs/small-advise-1/advice.json" in output.err and "run: runs/small-advise-1" in output.err

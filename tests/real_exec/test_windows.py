@@ -99,7 +99,7 @@ def test_losses_and_weights_are_the_oracles(folder, case, ranks):
     inherits = STRATEGIES[case.strategy].inherits
     expected, trained = oracle(folder, case.shape, case.trains, case.chunks, ranks if published else 1, inherits)
     window = case.trains.recency.decay.window
-    assert len(expected) == EPOCHS * (LENGTH - case.horizon - 2 * (window - 1))
+    assert len(expected) == EPOCHS * (LENGTH - case.horizon - (1 + case.apart) * (window - 1))
     for rank in range(ranks):
         losses, own = load_results(folder, case.label, ranks, rank)
         np.testing.assert_allclose(losses, expected, rtol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -291,6 +292,23 @@ def test_what_a_schedule_says_of_its_windows() -> None:
     published = FLAREDTDG.plan(workload(variant="as-published", decay=Decay(1, 3, 0.5, (2,))), 2, COSTS)
     assert WindowRetention.of(published) == WindowRetention(Decay(1, 3, 0.5, (2,)), each=True)
     assert WindowRetention.of(published).epoch(3, 4) == EpochDraws(3, 4, each=True)
+
+
+def test_windows_of_runs_before_the_split_had_a_choice() -> None:
+    """Their schedules say nothing of it, and no window crossed it."""
+    schedule = planned(FLAREDTDG)
+    feeding = json.loads(schedule.feeding)
+    del feeding["apart"]
+    assert WindowRetention.of(replace(schedule, feeding=json.dumps(feeding))) == replace(WindowRetention.of(schedule), apart=True)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_windows_that_cross_the_split_or_do_not(apart: bool) -> None:
+    work = workload()
+    work = replace(work, hyper=replace(work.hyper, recency=replace(work.hyper.recency, apart=apart)))
+    schedule, snapshots = FLAREDTDG.plan(work, 2, COSTS), len(GRAPHS) - 1
+    assert WindowRetention.of(schedule).apart == apart
+    assert schedule.iterations == snapshots - (1 + apart) * (DECAY.window - 1)
 
 
 @pytest.mark.parametrize("feeding", ["", "store", "{}", '{"full": 2}', '{"full": 2, "lags": 3, "each": false}', '["each"]', "3"])

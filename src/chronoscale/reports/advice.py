@@ -10,7 +10,7 @@ import pandas as pd
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.readable_table import ReadableTable
 
-SPARE = ("iterations", "idle_ranks", "hours")  # columns for programs
+SPARE = ("targets", "idle_ranks", "hours")  # columns for programs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,14 +48,22 @@ class Answer:
     """Answer of a report to which strategies are fastest on `ranks` ranks: one leads, or several tie.
 
     leaders: their names, in the section's order. how: the sentence after the names, without its full stop. ratio: speed-up of the slowest
-    leader over the baseline; NaN without one, or where it leads. alone: there is nothing to compare with.
+    leader over the baseline; NaN without one, or where it leads.
+    among: the strategies that train alike, in the section's order, whose epochs alone are compared. others: there are results that train
+    otherwise.
     """
 
     ranks: int
     leaders: tuple[str, ...]
     how: str
     ratio: float
-    alone: bool = False
+    among: tuple[str, ...]
+    others: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nothing to compare with."""
+        return len(self.among) == 1
 
     @property
     def names(self) -> str:
@@ -108,8 +116,13 @@ def basis(section: Section, others: Sequence[Section]) -> str:
 
 
 def answers(section: Section) -> list[Answer]:
-    """Return who is fastest in a report's section, one answer for each number of ranks, ascending; results that failed are left out."""
-    return [_answer(section, ranks, _epochs(runs)) for ranks, runs in section.by_ranks(section.comparable).items()]
+    """Return who is fastest in a report's section: an answer for each number of ranks, ascending, and each group of strategies that train
+    alike; results that failed are left out."""
+    all_answers = []
+    for ranks, runs in section.by_ranks(section.comparable).items():
+        groups = section.alike(runs)
+        all_answers += [_answer(section, ranks, _epochs(group), others=len(groups) > 1) for group in groups]
+    return all_answers
 
 
 def _epochs(runs: Sequence[StrategyResult]) -> list[EpochTime]:
@@ -131,15 +144,16 @@ def _tied(best: EpochTime, other: EpochTime) -> bool:
     return other.epoch_s - best.epoch_s <= max(best.spread_s + other.spread_s, TIE * best.epoch_s)
 
 
-def _answer(section: Section, ranks: int, epochs: list[EpochTime]) -> Answer:
-    """Return which of the strategies lead on `ranks` ranks."""
+def _answer(section: Section, ranks: int, epochs: list[EpochTime], others: bool) -> Answer:
+    """Return which of the strategies lead on `ranks` ranks. others: there are results that train otherwise."""
     best = min(epochs, key=lambda epoch: epoch.epoch_s)
     leaders = [epoch for epoch in epochs if _tied(best, epoch)]
     names = tuple(epoch.strategy for epoch in leaders)
     base = next((epoch for epoch in epochs if epoch.strategy == section.baseline and epoch not in leaders), None)
     without = "".join(f"; {epoch.idle} under {epoch.strategy}" for epoch in epochs if epoch.idle and (epoch in leaders or epoch is base))
     if len(epochs) == 1:
-        return Answer(ranks, names, f"takes {best} an epoch; nothing to compare with{without}", float("nan"), alone=True)
+        why = "no other trains on the same" if others else "nothing to compare with"
+        return Answer(ranks, names, f"takes {best} an epoch; {why}{without}", float("nan"), names, others)
     slowest = max(leaders, key=lambda epoch: epoch.epoch_s)
     ratio, margin = speedup(slowest, base) if base else (float("nan"), 0.0)
     how = f"is fastest: {best} an epoch" if len(leaders) == 1 else f"tie: {_and([str(epoch) for epoch in leaders])} an epoch"
@@ -148,7 +162,7 @@ def _answer(section: Section, ranks: int, epochs: list[EpochTime]) -> Answer:
     elif len(leaders) == 1:
         following = min((epoch for epoch in epochs if epoch is not best), key=lambda epoch: epoch.epoch_s)
         how += f", {around(*speedup(best, following))} times as fast as the next, {following.strategy} ({following})"
-    return Answer(ranks, names, how + without, ratio)
+    return Answer(ranks, names, how + without, ratio, tuple(epoch.strategy for epoch in epochs), others)
 
 
 def sentence(answer: Answer, stands_on: str) -> str:
@@ -160,25 +174,38 @@ def headline(section: Section, stands_on: str) -> str:
     """Return the sentence at a report's top for one section: who is fastest or ties on which ranks; '' without results.
 
     stands_on: what the claim rests on (`basis`), put in brackets.
+
+    Epochs are compared among strategies that train on the same; where there are several such groups, each has its clause, and nobody
+    leads over all.
     """
     all_answers = answers(section)
     if not all_answers:
         return ""
-    if len(all_answers) == 1:
-        claim = f"on {_counts([all_answers[0].ranks])}, {all_answers[0].names} {all_answers[0].how}"
-    elif all(answer.alone for answer in all_answers) and len({answer.leaders for answer in all_answers}) == 1:
-        claim = f"{all_answers[0].names} has nothing to compare with"
+    if not any(answer.others for answer in all_answers):
+        claim = _claim(section, all_answers)
     else:
-        spans = [(key, list(part)) for key, part in groupby(all_answers, key=lambda answer: (answer.names, _verb(answer)))]
-        verbs = ["", *(verb for (_, verb), _ in spans)]
-        claims = [
-            f"{name}{f' {verb}' * (verb != before)} {_ranks(part)}" for before, ((name, verb), part) in zip(verbs, spans, strict=False)
-        ]
-        ratios = [answer.ratio for answer in all_answers]
-        wins = all(ratio > 1 for ratio in ratios)  # NaN is no win
-        ends = list(dict.fromkeys(number(end, 3) for end in (min(ratios), max(ratios)))) if wins else []
-        claim = ", ".join(claims) + (f", {' to '.join(ends)} times as fast as {section.baseline}" if ends else "")
+        groups = dict.fromkeys(answer.among for answer in all_answers if not answer.alone)
+        claims = [f"of {_and(among)}, {_claim(section, [answer for answer in all_answers if answer.among == among])}" for among in groups]
+        alone = list(dict.fromkeys(name for answer in all_answers if answer.alone for name in answer.among))
+        apart = f"{_and(alone)} {'train' if len(alone) > 1 else 'trains'} on other steps or targets" if alone else ""
+        parts = "; ".join(filter(None, [*claims, apart]))
+        claim = f"epochs compare only where the same steps train on the same targets: {parts}"
     return f"{section.title}: {claim} ({stands_on})." if stands_on else f"{section.title}: {claim}."
+
+
+def _claim(section: Section, all_answers: list[Answer]) -> str:
+    """Return who leads among strategies that train alike, over all rank counts."""
+    if len(all_answers) == 1:
+        return f"on {_counts([all_answers[0].ranks])}, {all_answers[0].names} {all_answers[0].how}"
+    if all(answer.alone for answer in all_answers) and len({answer.leaders for answer in all_answers}) == 1:
+        return f"{all_answers[0].names} has nothing to compare with"
+    spans = [(key, list(part)) for key, part in groupby(all_answers, key=lambda answer: (answer.names, _verb(answer)))]
+    verbs = ["", *(verb for (_, verb), _ in spans)]
+    claims = [f"{name}{f' {verb}' * (verb != before)} {_ranks(part)}" for before, ((name, verb), part) in zip(verbs, spans, strict=False)]
+    ratios = [answer.ratio for answer in all_answers]
+    wins = all(ratio > 1 for ratio in ratios)  # NaN is no win
+    ends = list(dict.fromkeys(number(end, 3) for end in (min(ratios), max(ratios)))) if wins else []
+    return ", ".join(claims) + (f", {' to '.join(ends)} times as fast as {section.baseline}" if ends else "")
 
 
 def _verb(answer: Answer) -> str:

@@ -80,13 +80,22 @@ class Section:
             by_count.setdefault(run.ranks, []).append(run)
         return by_count
 
+    def alike(self, results: Sequence[StrategyResult]) -> list[list[StrategyResult]]:
+        """Return results on one number of ranks in groups that train on the same targets in the same order: only their epochs compare."""
+        groups: dict[str, list[StrategyResult]] = {}
+        for run in results:
+            groups.setdefault(run.mathematics, []).append(run)
+        return list(groups.values())
+
     def curve(self, label: str) -> list[StrategyResult]:
         """Return the comparable results of one label (a strategy's curve in a report's chart), ranks ascending."""
         return sorted((run for run in self.comparable if self.label(run) == label), key=lambda run: run.ranks)
 
     def base(self, run: StrategyResult) -> StrategyResult | None:
-        """Return the baseline's result that a report compares `run` with: on the same ranks, of the same run where that has one."""
-        baselines = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        """Return the baseline's result that a report compares `run` with: on the same ranks, of the same run where that has one; None where
+        it trains otherwise, so that no ratio of epochs would mean anything."""
+        named = [other for other in self.comparable if (other.strategy, other.ranks) == (self.baseline, run.ranks)]
+        baselines = [other for other in named if other.mathematics == run.mathematics]
         return next((other for other in baselines if other.run == run.run), baselines[0] if baselines else None)
 
 

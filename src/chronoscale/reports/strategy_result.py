@@ -77,7 +77,9 @@ class StrategyResult:
     where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its spread and
     repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of assumptions on the
     epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few samples. cluster_gpus:
-    GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled.
+    GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled. steps: of the optimiser in an
+    epoch; targets, mathematics: what it trains on (`strategies.trained_work`), 0 and '' where unknown. peak_bytes: of the fullest rank's
+    device, as planned; 0 where unknown.
     """
 
     setting: Setting
@@ -99,6 +101,10 @@ class StrategyResult:
     few_samples: tuple[str, ...] = ()
     cluster_gpus: int = 0
     links: tuple[LinkUse, ...] = ()
+    steps: int = 0
+    targets: int = 0
+    mathematics: str = ""
+    peak_bytes: int = 0
 
     @classmethod
     def of(cls, setting: Setting, traces: Sequence[Trace], schedule: Schedule | None = None) -> StrategyResult:
@@ -119,6 +125,11 @@ class StrategyResult:
             return self
         low, high = np.quantile(draws_s, [0.25, 0.75])
         return replace(self, draws_s=tuple(draws_s), summary=replace(self.summary, spread_s=float(high - low) / 2, repeats=len(draws_s)))
+
+    @property
+    def target_us(self) -> float:
+        """Microseconds of the epoch for every target that it trains on; NaN where their number is unknown."""
+        return 1e6 * self.summary.epoch_s / self.targets if self.targets else float("nan")
 
     @property
     def strategy(self) -> str:

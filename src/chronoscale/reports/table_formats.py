@@ -38,6 +38,8 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_TIMES, {"speedup_at_from": "at from", "speedup_at_to": "at to"}),
         (_SHORT, {"epoch_low_s": "5\u00a0%,\u00a0s", "epoch_high_s": "95\u00a0%,\u00a0s"}),
         (lambda value: f"{value:.0f}", {"repeats": "repeats"}),
+        (_finite(lambda value: f"{value:,.0f}"), {"steps": "steps", "targets": "targets trained"}),
+        (_SHORT, {"target_us": "µs a target"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
         (_finite(lambda value: f"{value:.3f}×"), {"measured_ratio": "slower by, measured", "predicted_ratio": "predicted"}),
         (_PERCENT, {"pair_spread": "spread of both", "share": "of measured time"}),

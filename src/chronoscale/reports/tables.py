@@ -27,6 +27,10 @@ RARE = (
     *FAILURE_COLUMNS,
     "prepare_s",
     "gap",
+    "steps",
+    "targets",
+    "target_us",
+    "peak_bytes",
     "host_bytes",
     "failed",
     "busiest_link",
@@ -87,10 +91,12 @@ def _failure_values(run: StrategyResult) -> tuple[float | str, ...]:
 def comparison(section: Section) -> pd.DataFrame:
     """Return a report's main table: one row a result, ordered by ranks, strategy, run.
 
-    speedup: over the section's baseline on the same ranks, NaN where it did not run. parallel_efficiency: against the curve's smallest run.
-    Both NaN for a result that `failed`. rests_on: limitations; epoch_low_s to speedup_high: 5 % and 95 % of the draws; training_s to ended:
-    of a training whose devices fail; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in `StrategyResult`. These are columns
-    where any is known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of 1.
+    steps, targets, target_us: of the optimiser in an epoch, what they train on, and the epoch's microseconds for each of these.
+    speedup: over the section's baseline on the same ranks, NaN where it did not run or trains otherwise. parallel_efficiency: against
+    the curve's smallest run. Both NaN for a result that `failed`. rests_on: limitations; epoch_low_s to speedup_high: 5 % and 95 % of
+    the draws; training_s to ended: of a training whose devices fail; prepare_s, scores, gap, host_bytes, busiest_link, failed: as in
+    `StrategyResult`. These are columns where any is known. Seconds and bytes as in `Summary`; efficiency and utilisation are shares of
+    1.
     """
     rows, scores = [], scores_present(run.scores for run in section.runs)
     shares = {label: efficiency(section.curve(label)) for label in section.labels}
@@ -111,6 +117,9 @@ def comparison(section: Section) -> pd.DataFrame:
                     "epoch_high_s": run.band.high,
                     "spread_s": summary.spread_s if summary.repeats > 1 else NAN,
                     "repeats": summary.repeats,
+                    "steps": run.steps or NAN,
+                    "targets": run.targets or NAN,
+                    "target_us": run.target_us,
                     "speedup": ratio,
                     "speedup_low": faster.low,
                     "speedup_high": faster.high,
@@ -123,6 +132,7 @@ def comparison(section: Section) -> pd.DataFrame:
                     "imbalance": summary.imbalance,
                     "utilisation": summary.utilisation,
                     "h2d_bytes": summary.h2d_bytes,
+                    "peak_bytes": run.peak_bytes,
                     "host_bytes": run.host_bytes,
                     "collective_s": summary.collective_s,
                     "busiest_link": run.busiest_link,

@@ -93,7 +93,8 @@ class Schedule:
     whose memory ranks have parts of; "preparation", once before the first epoch; "collectives" alone; "modelled", which nothing executes.
     `feeding`: of a signal's windows and preparation, where batches come from (`strategies.signals.feeding`), of events alike
     (`strategies.streams.feeding`); of spread ones, what ranks share (`strategies.streams.spread.sharing`); of blocks, what windows keep
-    (`strategies.flaredtdg.retention`).
+    (`strategies.flaredtdg.retention`). `targets`, `mathematics`: what the epoch trains on (`strategies.trained_work`), 0 and '' where
+    nobody said; a part of a schedule keeps those of the whole.
     """
 
     name: str
@@ -126,6 +127,8 @@ class Schedule:
     host: int = 0
     feeding: str = ""
     cached: int = 0
+    targets: int = 0
+    mathematics: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.op)
@@ -230,6 +233,13 @@ class Schedule:
             object.__setattr__(schedule, name, column)
         columnar.check(f"schedule '{self.name}': column", schedule, COLUMNS)
         schedule._check_work(tuple(name for name in WORK if work[name] is not getattr(self, name)))
+        return schedule
+
+    def saying(self, targets: int, mathematics: str) -> Schedule:
+        """Return the schedule with a word on what it trains on, as `Strategy.trained_work` gives it, without checking its rows again."""
+        schedule = copy(self)
+        object.__setattr__(schedule, "targets", targets)
+        object.__setattr__(schedule, "mathematics", mathematics)
         return schedule
 
     def save(self, path: Path) -> None:

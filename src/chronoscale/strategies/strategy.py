@@ -9,6 +9,7 @@ from typing import ClassVar
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.stretch import ROWS, Stretch
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.trained_work import TrainedWork
 from chronoscale.strategies.workload import Hyper, Workload
 
 MOST = 30_000_000  # rows that are planned at once where a strategy bounds them: some 12 GB while they are built
@@ -64,6 +65,11 @@ class Strategy(ABC):
         """Return why the strategy cannot train with these hyper-parameters (what it does, and the key that stands against it), for a
         message to the user; '' where it can."""
         return ""
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what an epoch by this strategy's plan trains on, so that only equal work is compared by its time; by default unknown, and
+        then the strategy is compared with no other."""
+        return TrainedWork(0, self.name)
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan what happens once before the first epoch, such as copying the data set to devices, as a schedule of kind "preparation"; for

@@ -203,10 +203,12 @@ class EventHyper:
 @dataclass(frozen=True, slots=True)
 class Recency:
     """Hyper-parameters of sliding windows of snapshots, as FlareDTDG's planner reads them (§3.2): what windows keep of older snapshots
-    (`decay`), and into how many vertex chunks, of all ranks together, the graph is cut (`chunks`)."""
+    (`decay`), and into how many vertex chunks, of all ranks together, the graph is cut (`chunks`).
+    apart: no window crosses an epoch's random split of the sequence (see `EpochDraws.steps`)."""
 
     decay: Decay = field(default_factory=Decay)
     chunks: int = 64
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.chunks < 1:

@@ -37,15 +37,19 @@ class EpochDraws:
             depths[own] = _depth(self._order(len(own), 1 + rank), kept)
         return depths
 
-    def steps(self, snapshots: int, window: int) -> list[range]:
+    def steps(self, snapshots: int, window: int, apart: bool = False) -> list[range]:
         """Draw the order in which an epoch's windows are trained on, by their newest snapshots, in segments: from a random split of the
-        sequence on, then those before it (FlareDTDG §3.2), each from its first whole window (Algorithm 1). One segment where two do not
-        each hold a window."""
-        if snapshots < 2 * window:
+        sequence on, then those before it (FlareDTDG §3.2).
+
+        Windows after the split read back over it, so that every snapshot from the first whole window on is trained on once, and more
+        snapshots never make fewer steps. apart: no window crosses the split; each segment begins with its first whole window (Algorithm 1),
+        which leaves out window - 1 of them. One segment where there would be no window in another.
+        """
+        last = snapshots - window if apart else snapshots - 1
+        if last < window:
             return [range(window - 1, snapshots)]
-        generator = np.random.default_rng((self.seed, SPLIT, self.number))
-        split = int(generator.integers(window, snapshots - window + 1))
-        return [range(split + window - 1, snapshots), range(window - 1, split)]
+        split = int(np.random.default_rng((self.seed, SPLIT, self.number)).integers(window, last + 1))
+        return [range(split + (window - 1) * apart, snapshots), range(window - 1, split)]
 
     def _order(self, chunks: int, stream: int) -> Int64:
         """Return position of each chunk, int64 [chunks]; the last are dropped first.

@@ -11,10 +11,10 @@ from chronoscale.reports.findings import TIE
 from chronoscale.reports.numbers import number, seconds, size
 
 AMOUNTS: Mapping[Objective, Callable[[float], str]] = {
-    "time": lambda value: f"{seconds(value)} an epoch",
+    "time": lambda value: f"{seconds(value)} for a million targets trained on",
     "memory": lambda value: f"{size(value)} on the fullest GPU",
-    "gpu-hours": lambda value: f"{number(value, 3)} GPU-hours of training",
-    "cost": lambda value: f"a cost of {number(value, 3)}",
+    "gpu-hours": lambda value: f"{number(value, 3)} GPU-hours for a million targets trained on",
+    "cost": lambda value: f"a cost of {number(value, 3)} for a million targets trained on",
 }
 
 

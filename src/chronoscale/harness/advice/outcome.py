@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.verdict import FILE, Verdict
@@ -48,4 +50,16 @@ def cautions(choices: list[Choice]) -> list[str]:
             sentences[f"{has}; more are as many of its machines as that takes"] = None
     if changed := [key for key in (choices[0].candidate.settings if choices else ()) if key.split(".")[0] in Experiment.work]:
         sentences[f"{', '.join(changed)}: what is learned changes with it, and no rank says how well"] = None
+    sentences.update(dict.fromkeys(_differences(choices)))
     return list(sentences)
+
+
+def _differences(choices: Sequence[Choice]) -> list[str]:
+    """Say that candidates which rank train on different steps or targets, and how many; nothing where all train alike."""
+    points = [choice.verdict.point for choice in choices if choice.rank is not None]
+    ranked = [point for point in points if point is not None]
+    if len({point.mathematics for point in ranked}) < 2:
+        return []
+    steps, targets = ([point.steps for point in ranked], [point.targets for point in ranked])
+    ends = [f"{min(values):,} to {max(values):,} {name}" for name, values in (("steps", steps), ("targets", targets))]
+    return [f"an epoch of those that rank is {' on '.join(ends)}: no rank says how many epochs an error takes"]

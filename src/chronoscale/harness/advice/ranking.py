@@ -20,11 +20,11 @@ SURE = 0.95  # share of draws from which one is told apart from another
 class Choice:
     """Candidate with its figures and its rank: a row of `chronoscale advise`'s table.
 
-    hours: of all epochs and the preparation. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the objective,
-    draws: the same in every draw of what is uncertain, none where the experiment states nothing. rank: from 1; None for a candidate that is
-    left out, for the reason `why`. reason: its bottleneck, in words. behind: how much more it takes than the first, a share of that. won:
-    share of draws in which the first takes less, None without draws. front: no other ranked candidate takes less of both time and
-    GPU-hours.
+    hours: of all epochs and the preparation. gpu_hours, cost: of these, on all GPUs; cost None without a price. value: of the objective:
+    seconds, GPU-hours or cost for a million targets trained on, so that doing less does not rank first; or bytes. draws: the same in every
+    draw of what is uncertain, none where the experiment states nothing. rank: from 1; None for a candidate that is left out, for the reason
+    `why`. reason: its bottleneck, in words. behind: how much more it takes than the first, a share of that. won: share of draws in which
+    the first takes less, None without draws. front: no other that ranks takes less of both time and GPU time for a target.
     """
 
     candidate: Candidate
@@ -45,6 +45,17 @@ class Choice:
     def band(self) -> Band:
         """Return the low and high end of the candidate's epoch over its draws, s."""
         return self.verdict.point.band if self.verdict.point else Band()
+
+    @property
+    def target_us(self) -> float:
+        """Return the microseconds of an epoch for each target that it trains on; its seconds where their number is unknown."""
+        targets = self.verdict.point.targets if self.verdict.point else 0
+        return 1e6 * self.verdict.epoch_s / (targets or 1e6)
+
+    @property
+    def gpu_target_us(self) -> float:
+        """Return the microseconds of GPU time for each target."""
+        return self.target_us * self.candidate.gpus
 
     @property
     def apart(self) -> bool | None:
@@ -80,14 +91,17 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
         return Choice(candidate, verdict, why=verdict.refused)
     objective, prices = experiment.advise.objective, price(experiment, candidate.cluster)
     epochs = int(candidate.settings.get("epochs", experiment.epochs))
+    millions = epochs * point.targets / 1e6  # of targets, which the whole training trains on
 
     def taken(epoch_s: float) -> tuple[float, float]:
+        """Return the hours of the training, and the objective's value."""
         hours = (epochs * epoch_s + (point.prepare_s or 0.0)) / 3600
+        if objective == "memory" or not millions:
+            return hours, float(point.peak_bytes)
         values = {
-            "time": epoch_s,
-            "memory": float(point.peak_bytes),
-            "gpu-hours": hours * point.gpus,
-            "cost": hours * point.gpus * (prices or 0.0),
+            "time": epoch_s * epochs / millions,
+            "gpu-hours": hours * point.gpus / millions,
+            "cost": hours * point.gpus * (prices or 0.0) / millions,
         }
         return hours, values[objective]
 
@@ -95,7 +109,9 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
     cost = None if prices is None else hours * point.gpus * prices
     draws = () if objective == "memory" else tuple(taken(draw)[1] for draw in point.draws_s)
     choice = Choice(candidate, verdict, hours, hours * point.gpus, cost, value, draws)
-    return replace(choice, why=f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, choice))
+    why = f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, choice)
+    unknown = "" if point.targets or objective == "memory" else "nothing says how many targets an epoch trains on"
+    return replace(choice, why=why or unknown)
 
 
 def price(experiment: Experiment, cluster: str) -> float | None:
@@ -129,10 +145,10 @@ def _won(first: Choice, other: Choice) -> float | None:
 
 
 def _front(ranked: Sequence[Choice]) -> set[int]:
-    """Places of those that no other beats in time or GPU-hours without losing in the other."""
+    """Places of those that no other beats in time or GPU time for a target without losing in the other."""
     front, least = set(), float("inf")
-    for i in sorted(range(len(ranked)), key=lambda i: (ranked[i].verdict.epoch_s, ranked[i].gpu_hours)):
-        if ranked[i].gpu_hours < least:
+    for i in sorted(range(len(ranked)), key=lambda i: (ranked[i].target_us, ranked[i].gpu_target_us)):
+        if ranked[i].gpu_target_us < least:
             front.add(i)
-            least = ranked[i].gpu_hours
+            least = ranked[i].gpu_target_us
     return front

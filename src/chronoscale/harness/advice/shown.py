@@ -44,7 +44,8 @@ def _record(choice: Choice) -> dict[str, Any]:
         "cost": choice.cost,
     }
     figures |= {key: getattr(point, key, None) for key in ("peak_bytes", "prepare_s", "idle_ranks", "partition", "costs")}
-    figures |= {"iterations": choice.verdict.iterations, "behind": choice.behind if choice.rank else None}
+    figures |= {"iterations": choice.verdict.iterations, "targets": getattr(point, "targets", None), "target_us": choice.target_us}
+    figures |= {"behind": choice.behind if choice.rank else None}
     return {
         "rank": choice.rank,
         **asdict(choice.candidate),
@@ -83,7 +84,9 @@ def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
         "gpu_hours": choice.gpu_hours,
         "cost": NAN if choice.cost is None else choice.cost,
         "peak_bytes": point.peak_bytes if point else 0,
-        "iterations": choice.verdict.iterations,
+        "steps": choice.verdict.iterations,
+        "targets": point.targets if point else 0,
+        "target_us": choice.target_us,
         "idle_ranks": point.idle_ranks if point else 0,
         "behind": choice.behind,
         "first_ahead_in": NAN if choice.won is None else choice.won,
@@ -104,7 +107,8 @@ def terminal_table(choices_of_run: Sequence[Choice], top: int) -> pd.DataFrame:
     for choice in ranked[:top]:
         point = choice.verdict.point
         row = {"rank": choice.rank, **{key: value for key, value in choice.candidate.columns.items() if several or key != "cluster"}}
-        row |= {"epoch": seconds(choice.verdict.epoch_s), "GPU-hours": number(choice.gpu_hours, 3)}
+        row |= {"epoch": seconds(choice.verdict.epoch_s), "steps": choice.verdict.iterations, "µs a target": number(choice.target_us, 3)}
+        row |= {"GPU-hours": number(choice.gpu_hours, 3)}
         row |= {} if choice.cost is None else {"cost": number(choice.cost, 3)}
         row |= {"GPU memory": size(point.peak_bytes) if point else "", "behind": _behind(choice)}
         row |= {"first ahead in": "" if choice.won is None else f"{percent(choice.won)} of draws"} if drawn else {}
@@ -137,13 +141,14 @@ def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
 
 
 def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
-    """Draw candidates' epoch time against GPU-hours, for the report of `chronoscale advise`; None where nothing ranks.
+    """Draw candidates' time against GPU time for a target, for the report of `chronoscale advise`; None where nothing ranks.
 
     name: of the drawing's file.
     """
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     marks = []
     for choice in ranked:
-        candidate, epoch_s = choice.candidate, choice.verdict.epoch_s
-        marks.append(Mark(candidate.strategy, str(candidate), epoch_s, choice.gpu_hours, choice.front, *choice.band))
+        candidate, each = choice.candidate, choice.target_us / choice.verdict.epoch_s if choice.verdict.epoch_s else 0.0
+        band = [each * end for end in choice.band]
+        marks.append(Mark(candidate.strategy, str(candidate), choice.target_us, choice.gpu_target_us, choice.front, *band))
     return pareto(name, marks) if ranked else None

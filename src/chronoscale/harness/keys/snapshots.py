@@ -80,6 +80,11 @@ class SnapshotTraining(Training):
     alpha: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="share that is kept of a window's oldest snapshot")
     lags: Lags = Field((), description="ages (0 is the newest) that are kept whole all the same; hidden states end at younger ones")
     chunks: Size = Field(64, description="METIS's parts that windows keep or give up, all ranks together: a power of two is cut best")
+    split: Literal["crossed", "whole"] = Field(
+        "crossed",
+        description="windows where an epoch splits the sequence at random: they read back over the split, so that each snapshot is trained "
+        "on, or each part begins with its first whole window, which leaves out full + decayed - 1 steps (FlareDTDG, Algorithm 1)",
+    )
     tune: bool = Field(
         False,
         description="`chronoscale train` first looks for `full` and `alpha` by greedy search from 2 and 0.1 (FlareDTDG §3.5); `full` and "
@@ -127,7 +132,7 @@ class SnapshotExperiment(Experiment):
             horizon=t.horizon,
             variant=t.variant,
             seed=self.seed,
-            recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks),
+            recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks, t.split == "whole"),
             task=t.task,
             held=HeldOut(t.validation, t.test),
         )

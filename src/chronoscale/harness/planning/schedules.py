@@ -22,8 +22,8 @@ def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, 
     """
     with _errors_of(planner):
         schedule = planner.sketch(work, ranks, costs) if sketched else planner.plan(work, ranks, costs)
-    _check(planner, schedule, ranks, planner.kind)
-    return schedule
+        _check(planner, schedule, ranks, planner.kind)
+        return schedule.saying(*planner.trained_work(work, schedule))
 
 
 def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:

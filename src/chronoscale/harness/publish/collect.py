@@ -150,6 +150,9 @@ def _executed(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[St
                 losses=tuple(losses),
                 failed=describe_bad_loss(losses),
                 idle_ranks=schedule.idle,
+                steps=schedule.iterations,
+                targets=schedule.targets,
+                mathematics=schedule.mathematics,
                 prediction=_prediction(run, schedule, name, [each.trace for each in repeats]),
             )
 
@@ -191,6 +194,10 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[S
             failure_summary=point.endured,
             effects=point.effects,
             idle_ranks=point.idle_ranks,
+            steps=point.steps,
+            targets=point.targets,
+            mathematics=point.mathematics,
+            peak_bytes=point.peak_bytes,
             few_samples=point.few,
             cluster_gpus=point.preset_gpus,
             links=point.links,

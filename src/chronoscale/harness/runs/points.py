@@ -28,7 +28,8 @@ class SimulatedPoint:
     prepare_s: what happens once before the first epoch. out_of_memory: why it does not fit, '' where it does. idle_ranks: ranks without
     work. draws_s: the epoch in every draw of what is uncertain, none where nothing is; the trace is of the middle one. endured: a training
     whose devices fail, where any do. effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations
-    whose costs rest on too few samples. links: the busiest ones; none where no link was modelled. summary, op_seconds: the figures that a
+    whose costs rest on too few samples. links: the busiest ones; none where no link was modelled. steps,
+    targets, mathematics: what an epoch trains on (`strategies.trained_work`). summary, op_seconds: the figures that a
     trace would give, of a point that was replayed some iterations at a time and has none.
     """
 
@@ -52,6 +53,9 @@ class SimulatedPoint:
     endured: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
     few: tuple[str, ...] = ()
+    steps: int = 0
+    targets: int = 0
+    mathematics: str = ""
 
     @property
     def band(self) -> Band:

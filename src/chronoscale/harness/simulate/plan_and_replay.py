@@ -69,6 +69,9 @@ def plan_and_replay(
         note=schedule.note,
         idle_ranks=schedule.idle,
         few=thinly_sampled(costs, schedule),
+        steps=schedule.iterations,
+        targets=schedule.targets,
+        mathematics=schedule.mathematics,
         links=busiest_links(link_utilisation(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )

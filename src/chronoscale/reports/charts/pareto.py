@@ -1,4 +1,4 @@
-"""Pareto chart: time against GPU-hours, a mark a candidate, and the line of those that no other beats in both."""
+"""Pareto chart: time against GPU time for a target, a mark a candidate, and the line of those that no other beats in both."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ LABELLED = 12  # points of a front that carry their names; of more, these are sp
 class Mark(NamedTuple):
     """Mark of one candidate of `chronoscale advise` in a report's Pareto chart.
 
-    label: whose colour it has, such as the strategy; name: shown where it is on the front; front: whether no other beats it in both; low,
-    high: its time in nine tenths of the draws, NaN without draws.
+    label: whose colour it has; name: shown where it is on the front; target_us: an epoch's microseconds for each target that it trains on,
+    gpu_us: times GPUs; low, high: ends of target_us in nine tenths of the draws, NaN without draws.
     """
 
     label: str
     name: str
-    epoch_s: float
-    gpu_hours: float
+    target_us: float
+    gpu_us: float
     front: bool
     low: float = float("nan")
     high: float = float("nan")
 
 
 def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
-    """Draw a report's Pareto chart of `chronoscale advise`: an epoch's time against GPU-hours, a mark a candidate, both logarithmic.
+    """Draw a report's Pareto chart of `chronoscale advise`: an epoch's time for a target against GPU time for it, a mark a candidate, both
+    axes logarithmic.
 
     name: of its file. Candidates of no time are left out.
     """
-    visible = [mark for mark in marks if mark.epoch_s > 0 and mark.gpu_hours > 0]
+    visible = [mark for mark in marks if mark.target_us > 0 and mark.gpu_us > 0]
     looks_by_label = looks(list(dict.fromkeys(mark.label for mark in marks)))
-    front = sorted((mark for mark in visible if mark.front), key=lambda mark: mark.gpu_hours)
+    front = sorted((mark for mark in visible if mark.front), key=lambda mark: mark.gpu_us)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for mark in visible:
             look = looks_by_label[mark.label]
             if mark.high > mark.low:
-                axes.plot([mark.gpu_hours] * 2, [mark.low, mark.high], color=look.colour, linewidth=1.2, alpha=0.5)
-            axes.plot(mark.gpu_hours, mark.epoch_s, look.marker, color=look.colour, alpha=1.0 if mark.front else 0.45)
-        axes.plot([m.gpu_hours for m in front], [m.epoch_s for m in front], color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
+                axes.plot([mark.gpu_us] * 2, [mark.low, mark.high], color=look.colour, linewidth=1.2, alpha=0.5)
+            axes.plot(mark.gpu_us, mark.target_us, look.marker, color=look.colour, alpha=1.0 if mark.front else 0.45)
+        axes.plot([m.gpu_us for m in front], [m.target_us for m in front], color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
         every = -(-len(front) // LABELLED)
         for mark in front[::every] if front else ():
-            place = (mark.gpu_hours, mark.epoch_s)
+            place = (mark.gpu_us, mark.target_us)
             axes.annotate(mark.name, place, xytext=(6, 5), textcoords="offset points", fontsize=8, color=INK)
         for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)) if visible else ():
             scale("log")
@@ -58,12 +59,12 @@ def pareto(name: str, marks: Sequence[Mark]) -> Drawing:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(NullLocator())
         axes.margins(0.12)
-        axes.set_xlabel("GPU-hours of training, simulated")
-        axes.set_ylabel("epoch, s")
+        axes.set_xlabel("GPU time for a target, µs, simulated")
+        axes.set_ylabel("time for a target, µs")
         handles = [Line2D([], [], color=look.colour, marker=look.marker, linestyle="none") for look in looks_by_label.values()]
         figure.legend(handles, list(looks_by_label), loc="outside upper left", ncols=min(len(looks_by_label), 6))
 
-    caption = "Time of an epoch against GPU-hours of training; lower left is better. The line joins the points that no other beats in both."
+    caption = "Time for a target trained on against GPU time for it; lower left is better. The line joins the points that no other beats."
     if any(mark.high > mark.low for mark in visible):
         caption += " Bars cover nine tenths of the draws."
-    return draw(name, "Time against GPU-hours", caption, (10, 4.4 + 0.18 * (-(-len(looks_by_label) // 6) - 1)), paint)
+    return draw(name, "Time against GPU time", caption, (10, 4.4 + 0.18 * (-(-len(looks_by_label) // 6) - 1)), paint)

@@ -57,8 +57,7 @@ class WindowSites:
     @cached_property
     def segments(self) -> list[range]:
         """The runs of consecutive windows that an epoch is cut into, as ranges of their newest snapshots."""
-        decay = self.keeping.decay
-        return self.keeping.epoch(self.workload.hyper.seed, 0).steps(self.workload.within(decay), decay.window)
+        return self.keeping.segments(self.workload.hyper.seed, 0, self.workload.within(self.keeping.decay))
 
     @cached_property
     def newest(self) -> Ints:

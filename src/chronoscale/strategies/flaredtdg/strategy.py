@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import numpy as np
 
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.errors import UserError
@@ -14,6 +16,7 @@ from chronoscale.strategies.flaredtdg.plan import Plan
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Recency, Workload
 
 MOST = 30_000_000  # rows: some 12 GB while they are built
@@ -59,9 +62,25 @@ class WindowStrategy(SnapshotStrategy):
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
         return self._plan(workload, ranks).schedule(costs)
 
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what the first epoch trains on: the snapshot after each window, or, where weights evolve and as published, that after each
+        of its snapshots, of the nodes that are retained."""
+        plan = self._plan(workload, schedule.ranks)
+        each = workload.model.predicts_each or plan.keeping.each
+        levels = plan.level if each else plan.level[-1:]
+        target = plan.newest[:, None] - np.arange(len(levels))[::-1] + workload.hyper.horizon
+        formulas = str(replace(plan.keeping, still=False))
+        if plan.keeping.each:  # every rank drops chunks of its own
+            formulas += f" on {schedule.ranks} ranks"
+        work = trained_work(np.repeat(np.arange(len(plan.newest)), len(levels)), target.ravel(), 1, formulas)
+        retained = plan.keeping.decay.kept_chunks(plan.chunks)[: len(levels)].sum() if each else plan.chunks
+        return work._replace(targets=len(plan.newest) * workload.snapshots.num_nodes * int(retained) // plan.chunks)
+
     def _plan(self, workload: Workload, ranks: int) -> Plan:
         """Return the plan of an epoch, before its rows are put in order."""
-        keeping = WindowRetention(self.keeps(workload.hyper.recency), workload.hyper.variant == "as-published", self.inherits)
+        hyper = workload.hyper
+        published, apart = hyper.variant == "as-published", hyper.recency.apart
+        keeping = WindowRetention(self.keeps(hyper.recency), published, self.inherits, apart=apart)
         return Plan(self.name, workload, ranks, keeping, self.policy, self.shrinks)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals import batches
 from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Workload
 
 
@@ -37,6 +40,16 @@ class SignalStrategy(Strategy):
         if hyper.batches:
             batches = min(batches, 2 * hyper.batches * ranks)
         return 6 * batches + 12 * ranks
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what the first epoch trains on: the windows of all ranks' batches in each optimiser step."""
+        dealt = self.feeding.training(workload.windows, workload.hyper, schedule.ranks)
+        if not dealt.local:  # one order, of which ranks take turns
+            dealt = replace(dealt, ranks=1, batch=dealt.batch * dealt.ranks)
+        batches = [dealt.starts(rank, 0) for rank in range(dealt.ranks)]
+        windows = [np.concatenate(step) for step in zip(*batches, strict=True)]
+        steps = np.repeat(np.arange(len(windows)), [len(step) for step in windows])
+        return trained_work(steps, np.concatenate([*windows, np.empty(0, np.int64)]), 1)
 
     def prepare(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan what happens once before the first epoch: standardising, and moving readings to where they are kept. Raises UserError for

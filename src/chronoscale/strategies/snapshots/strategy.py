@@ -6,13 +6,18 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from chronoscale.errors import UserError
 from chronoscale.strategies.costs import CostModel
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Hyper, Workload
+
+GROUPED = ("groups", "snapshots", "parts")  # kinds of schedules whose units are snapshot groups
 
 
 class SnapshotStrategy(Strategy):
@@ -28,6 +33,22 @@ class SnapshotStrategy(Strategy):
         seats = workload.groups + ranks * self.everywhere
         return seats * hyper.group_size * (8 * layers + 6) + 3 * (workload.groups + ranks)
 
+    def formulas(self, workload: Workload, schedule: Schedule) -> str:
+        """Return what the strategy computes otherwise than the model says; '' for one that is exact."""
+        return ""
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what an epoch trains on where units are snapshot groups, which predict their last snapshot's successor, or every one's."""
+        hyper, rows = workload.hyper, schedule.tasks(Op.BACKWARD)
+        if schedule.kind not in GROUPED:  # modelled: all groups, in an order that nobody says
+            each = hyper.group_size if workload.model.predicts_each else 1
+            return TrainedWork(workload.groups * each * workload.snapshots.num_nodes, self.name)
+        step, unit = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
+        predicting = np.arange(hyper.group_size) if workload.model.predicts_each else np.array([hyper.group_size - 1])
+        target = workload.group_start(unit)[:, None] + predicting + hyper.horizon
+        steps = np.repeat(step, len(predicting))
+        return trained_work(steps, target.ravel(), workload.snapshots.num_nodes, self.formulas(workload, schedule))
+
 
 class GroupStrategy(SnapshotStrategy):
     """Base class of planners that keep every snapshot group whole on a rank: a subclass places groups, `reuse` says what is computed once
@@ -40,6 +61,10 @@ class GroupStrategy(SnapshotStrategy):
         """Return why the strategy cannot train with these hyper-parameters ('' where it can): what it reuses was aggregated from features
         that do not change from snapshot to snapshot."""
         return self.reuse.refuses(hyper)
+
+    def formulas(self, workload: Workload, schedule: Schedule) -> str:
+        """Return that sums were incremented as published, which is no longer exact (REAL eq. 3-4); '' else."""
+        return "increments as published" if self.reuse.snapshots and workload.hyper.variant == "as-published" else ""
 
     @abstractmethod
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:

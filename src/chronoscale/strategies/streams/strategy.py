@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.rows import epoch
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Workload
 
 
@@ -42,6 +46,15 @@ class StreamStrategy(Strategy):
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch on an event stream. Raises UserError for another family, and for a model that was not counted."""
         return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what an epoch trains on: events in the order of time, those of all ranks' batches in each optimiser step."""
+        hyper = workload.hyper
+        dealt = BatchAssignment(range(workload.events.training), schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
+        events = [np.arange(part.start, part.stop) for part in map(dealt.all_events, range(dealt.iterations))]
+        steps = np.repeat(np.arange(len(events)), [len(step) for step in events])
+        formulas = "a node of a batch once" * self.feeding.merged
+        return trained_work(steps, np.concatenate([*events, np.empty(0, np.int64)]), 1, formulas)
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Count the rows of a plan on an event stream before it is made: every batch's operations on the rank that has it, and what all

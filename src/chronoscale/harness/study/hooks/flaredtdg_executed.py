@@ -53,6 +53,7 @@ def training(point: StudyPoint) -> dict[str, Any]:
     length, full = windows.decay.window, of.get("full", windows.full)
     alpha = of.get("alpha", windows.alpha)
     window = {"full": full, "decayed": length - full, "alpha": alpha, "chunks": windows.chunks, "group_size": length}
+    window["split"] = "whole" if windows.apart else "crossed"
     task = {"task": "degrees", "validation": 0.1, "test": 0.2, "learning_rate": of["rate"], "scale_learning_rate": False}
     model = {"name": bed().models.get(point.model, point.model), "hidden": of["width"], "layers": point.layers}
     keys = {"dataset": point.dataset, "model": model, "training": {**window, **task}, "strategies": [point.strategy]}

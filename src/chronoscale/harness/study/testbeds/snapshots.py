@@ -120,7 +120,7 @@ class Windows(BaseModel):
     """Window of snapshots that FlareDTDG's studies train on: `full` whole ones, then `decayed` older ones of which fewer chunks are kept.
 
     chunks: parts that a snapshot's nodes are cut into. alpha: share of them kept of the oldest snapshot. whole: strategies whose window is
-    all snapshots.
+    all snapshots. apart: no window crosses an epoch's random split of the sequence.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,6 +130,7 @@ class Windows(BaseModel):
     alpha: float
     chunks: int
     whole: tuple[str, ...] = ()
+    apart: bool = False
 
     @property
     def decay(self) -> Decay:
@@ -201,7 +202,7 @@ class SnapshotTestbed(BaseModel):
         stats, windows = first(stats, self.trains), self.windows
         length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
         predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
-        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks), task=task)
+        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks, windows.apart), task=task)
         chunks = counted(name, self.trains, windows.chunks)
         chunking = chunks if point.setting("cut", True) else Apart(chunks)
         return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)

@@ -21,6 +21,7 @@ from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import ENTRY, FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Hyper, Workload
 
 MOST = 30_000_000  # rows: some 12 GB while they are built
@@ -80,6 +81,17 @@ class DynaGraph(SnapshotStrategy):
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
         samples = workload.chunking.count_samples(sampling_of(workload.hyper), ranks)
         return _Plan(self.name, workload, ranks, samples).schedule()
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what the first epoch trains on: the snapshot after each window, or, where weights evolve, that after each of its
+        snapshots."""
+        hyper, sampling = workload.hyper, sampling_of(workload.hyper)
+        length = hyper.recency.decay.window
+        newest = np.arange(length - 1, workload.within(hyper.recency.decay))
+        ages = np.arange(length if workload.model.predicts_each else 1)
+        target = newest[:, None] - ages + hyper.horizon
+        formulas = f"windows of {length}, {sampling.fanout} sampled neighbours"
+        return trained_work(np.repeat(np.arange(len(newest)), len(ages)), target.ravel(), workload.snapshots.num_nodes, formulas)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.snapshots.tasks import task_of
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Hyper, Workload
 
 COUNTED = 4096  # batches of an epoch on all ranks that are counted one by one; more are reckoned from statistics
@@ -102,8 +103,7 @@ class DynaHB(SnapshotStrategy):
         counted = chunking if isinstance(chunking, ExactChunking) and chunking.factor == 1 else None
         parts = None if counted is None else rank_of_nodes(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
-        limit = largest_batch(workload.hyper, workload.steps, int(sizes.max()))
-        first = first_batch(limit)
+        first = first_batch(largest_batch(workload.hyper, workload.steps, int(sizes.max())))
         count = iterations_per_epoch(first, workload.steps, int(sizes.max()))
         if counted is not None and parts is not None and count * ranks <= COUNTED:
             hops, host = _count_hops(workload, counted, parts, ranks, first, count)
@@ -112,6 +112,15 @@ class DynaHB(SnapshotStrategy):
             hops, host = _estimate_hops(workload, ranks, first, count)
             note = "; neighbourhoods are reckoned from counts"
         return replace(_build_schedule(workload, ranks, hops, host), note=f"{CHOSEN}{note}")
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what the first epoch trains on, were all its batches as large as the first: vertices drawn by each rank from its own."""
+        if workload.chunking is None:
+            return super().trained_work(workload, schedule)
+        ranks, vertices = schedule.ranks, workload.snapshots.num_nodes
+        each = min(first_batch(largest_batch(workload.hyper, workload.steps, -(-vertices // ranks))).vertices, vertices)
+        batches = np.arange(schedule.iterations * ranks)
+        return trained_work(batches // ranks, batches, each, f"each of {ranks} ranks its own vertices, parameters averaged late")
 
 
 def rank_of_nodes(counted: ExactChunking, ranks: int) -> Ints:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.streams.spread import epoch
 from chronoscale.strategies.streams.spread.sharing import Sharing
+from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Workload
 
 
@@ -47,3 +51,17 @@ class SpreadStrategy(Strategy):
         """Count the rows of a plan on spread node memory before it is made: as many as there are where every rank has events in every
         iteration."""
         return epoch.count_rows(workload, ranks, self.sharing)
+
+    def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
+        """Return what an epoch trains on: events in the order of time, or those of every rank's own span of time (DistTGL)."""
+        hyper, ranks, events = workload.hyper, schedule.ranks, workload.events.training
+        limits = (hyper.batch_size, hyper.batches, hyper.events.every)
+        if self.sharing.replicated:
+            spans = [range(events * rank // ranks, events * (rank + 1) // ranks) for rank in range(ranks)]
+            dealt = [BatchAssignment(span, 1, *limits) for span in spans]
+        else:
+            dealt = [BatchAssignment(range(events), ranks, *limits)]
+        parts = [(step, part.all_events(step)) for part in dealt for step in range(part.iterations)]
+        steps = np.repeat([step for step, _ in parts], [len(batch) for _, batch in parts])
+        trained = np.concatenate([np.arange(batch.start, batch.stop) for _, batch in parts])
+        return trained_work(steps, trained, 1, f"{replace(self.sharing, pipelined=False)} on {ranks} ranks")
