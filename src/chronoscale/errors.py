@@ -52,7 +52,10 @@ def in_words(error: OSError) -> str:
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UserError:
-    """Return the error for a name that does not exist, with the nearest one that does."""
+    """Return the error to raise for a name that does not exist, with the nearest one that does, or all of them.
+
+    kind: what it is the name of, such as "strategy", for the message. valid: the names that exist.
+    """
     names = sorted(valid)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(names)}"

@@ -51,14 +51,22 @@ def _why(error: Exception) -> str:
 
 
 def read_json(path: Path, shape: type[Shape], kind: str, remedy: str = AGAIN) -> Shape:
-    """Read JSON of a `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`. Raises UserError as `reading`."""
+    """Read JSON of a `shape`, a type as pydantic knows types: a dataclass, `dict[str, str]`.
+
+    kind: what the file is, such as "counts"; remedy: what the user can do; both for the message of the UserError that is raised where it is
+    missing or something else.
+    """
     with reading(path, kind, remedy):
         data: Shape = _checker(shape).validate_json(path.read_bytes(), strict=True)
         return data
 
 
 def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], kind: str, remedy: str = AGAIN) -> NDArray[Any]:
-    """Read an .npy array of a dtype and shape, None for any length. Raises UserError as `reading`."""
+    """Read an .npy array of a dtype and shape, None for any length.
+
+    kind: what the file is, such as "partition"; remedy: what the user can do; both for the message of the UserError that is raised where it
+    is missing or something else.
+    """
     with reading(path, kind, remedy):
         file = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped first: a damaged header may promise more than there is
         fits = file.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, file.shape, strict=True))
@@ -69,7 +77,11 @@ def read_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...], kind
 
 
 def read_text(path: Path, kind: str, remedy: str = AGAIN) -> str:
-    """Read JSON as text. Raises UserError as `reading`."""
+    """Return the text of a file that is JSON.
+
+    kind: what the file is; remedy: what the user can do; both for the message of the UserError that is raised where it is missing or no
+    JSON.
+    """
     with reading(path, kind, remedy):
         text = path.read_text(encoding="utf-8")
         json.loads(text)

@@ -59,7 +59,10 @@ def read(path: Path | Traversable, kind: str) -> Any:
 
 
 def mapping(path: Path, kind: str, expected: str) -> dict[Any, Any]:
-    """Read the keys and values of a file. Raises UserError as `read`, and where it holds something else than `expected`."""
+    """Read the keys and values of a YAML file. Raises UserError as `read`, and where it holds something else.
+
+    kind: what the file is, for messages. expected: ends the message on another content, after "expected keys and values"; '' for nothing.
+    """
     data = read(path, kind)
     if not isinstance(data, dict):
         raise UserError(f"{path}: expected keys and values{expected}")

@@ -158,7 +158,10 @@ class CudaLaunch(NamedTuple):
 
 
 def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> None:
-    """Run the native kernel `name` of x's dtype on x's device. Raises MachineError when it fails."""
+    """Run the native kernel `name` of x's dtype on x's device. Raises MachineError when it fails.
+
+    arguments: numbers and addresses of memory, in the order of the C function's parameters. cuda: what a CUDA kernel takes besides.
+    """
     if status := call_for_status(f"{name}_{_KINDS[x.dtype]}", x, arguments, cuda):
         raise MachineError(f"native {name} on {x.device}: {_CAUSES[status]}")
 
@@ -166,7 +169,8 @@ def call(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLa
 def call_for_status(name: str, x: Tensor, arguments: tuple[float | None, ...], cuda: CudaLaunch) -> int:
     """Run the native kernel `name` (with its kind, such as a dtype) on x's device and return its status, 0 or BAD_ARGUMENT.
 
-    Raises MachineError for any other status.
+    arguments: numbers and addresses of memory, in the order of the C function's parameters. cuda: what a CUDA kernel takes besides. Raises
+    MachineError for any other status.
     """
     for listener in listeners:
         listener(name, arguments, cuda)

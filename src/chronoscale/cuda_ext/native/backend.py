@@ -26,12 +26,15 @@ BackendName = str | None  # one of them; None: as the device of the tensors says
 
 
 def backends() -> list[str]:
-    """Return which kernel backends work on this machine: of 'reference', 'cpu', 'cuda' and 'triton' (only operators on edges)."""
+    """Return which implementations of the kernels work on this machine, by name, for errors and tests.
+
+    Of 'reference' (plain torch), 'cpu' and 'cuda' (compiled libraries), and 'triton' (only operators on edges).
+    """
     return [name for name in (*NAMES, TRITON) if unavailable_reason(name) is None]
 
 
 def set_threads(count: int) -> None:
-    """Set how many threads one call of a CPU kernel may use (torch.get_num_threads() at first). Raises UserError below 1."""
+    """Set how many threads one call of a compiled CPU kernel may use (torch.get_num_threads() at first). Raises UserError below 1."""
     if index(count) < 1:
         raise UserError(f"set_threads({count}): expected at least 1")
     if unavailable_reason("cpu") is None and (library := cpu_library()) is not None:
@@ -63,9 +66,10 @@ def select_kernels(device: torch.device, backend: BackendName) -> ModuleType:
 
 
 def select_kernels_without_cuda(operator: str, device: torch.device, backend: BackendName) -> ModuleType:
-    """Return the kernels' module for an operator that has a native kernel only on the CPU: on CUDA the reference runs.
+    """Return the kernels' module for an operator that has a native kernel only on the CPU: on CUDA the reference (plain torch) runs.
 
-    Raises UserError as `select_kernels` does, and for 'cuda'; `operator` names it there.
+    backend: 'reference', 'cpu', or None: by the tensors' device. Raises UserError as `select_kernels` does, and for 'cuda'; `operator`
+    names the operator there.
     """
     if backend == "cuda":
         raise UserError(f"{operator} has no kernel for CUDA; there backend 'reference' serves it")
@@ -76,7 +80,11 @@ def select_kernels_without_cuda(operator: str, device: torch.device, backend: Ba
 
 @cache
 def unavailable_reason(name: str, index: int | None = None) -> str | None:
-    """Return why a backend does not work on this machine, or None where it does. `index`: of a CUDA device; None: any."""
+    """Return why an implementation of the kernels does not work on this machine, or None where it does, for choosing one by name.
+
+    name: 'reference' (plain torch, always there), 'cpu' or 'cuda' (compiled libraries), or 'triton'. index: of the CUDA device that is
+    meant; None: any.
+    """
     if name == "cuda":
         if torch.version.cuda is None:
             return f"torch {torch.__version__} is built without CUDA"

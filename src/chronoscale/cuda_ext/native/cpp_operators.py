@@ -32,9 +32,10 @@ def file_name() -> str:
 
 
 def cpp_serves(x: Tensor, backend: BackendName) -> bool:
-    """Return whether the operators in C++ serve a call on x with that `backend`.
+    """Return whether the torch operators compiled from C++ serve a call on tensor x, so that no Python stands between it and the kernel.
 
-    They do not while calls of kernels are counted (abi.listeners).
+    backend: the implementation that the caller names: None is served, so are 'cpu' and 'cuda' where x lies on such a device, and no other.
+    They serve no call while calls of kernels are counted (abi.listeners).
     """
     if abi.listeners or not (backend is None or backend == x.device.type) or load_operators() is None:
         return False

@@ -59,11 +59,11 @@ class BuildInfo:
 
 
 def unavailable_reason(build: BuildInfo, driver: int, device: Device | None) -> str | None:
-    """Return why the native CUDA library cannot run on `device`, or None where nothing speaks against it.
+    """Return why the compiled CUDA library cannot run on a GPU of this machine, or None where nothing speaks against it.
 
-    device: None: why its driver rules out every device. `driver` is the newest CUDA version that the driver supports, numbered as
-    BuildInfo.toolkit; 0 without a driver. A driver runs the machine code of every toolkit of its major version, and compiles the PTX of no
-    newer one (CUDA Compatibility, "Minor version compatibility").
+    build: what the library was compiled for (GPU architectures, toolkit). device: the GPU; None: why its driver rules out every one.
+    driver: the newest CUDA version that the driver supports, numbered as BuildInfo.toolkit; 0 without a driver. A driver runs the machine
+    code of every toolkit of its major version, and compiles the PTX of no newer one (CUDA Compatibility, "Minor version compatibility").
     """
     if driver == 0:
         return "no NVIDIA driver"

@@ -47,7 +47,8 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     """Call the native kernel for the gradient of an edge softmax's scores [E, H].
 
-    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself.
+    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself, over entries indptr[v] to indptr[v + 1] - 1 of each row v.
+    longest: the most entries of a row, where that is known.
     """
     return _shares("edge_softmax_grad", (shares, grad_out), indptr, longest, 1)
 

@@ -13,9 +13,10 @@ from chronoscale.cuda_ext.reference.slots import SlotOperands, out_of_range_erro
 
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Call the native kernel of attention to sampled slots: sums [T, h, X] and weights [T, h, K].
+    """Call the native kernel of attention from T targets to their K sampled neighbour slots each, in h heads.
 
-    The third, what the backward pass needs besides, is empty: it computes angles anew.
+    operands: query [T, h, X], source rows, slots and time encoding, checked. Returns sums over slots [T, h, X], attention weights [T, h,
+    K], and what the backward pass needs besides: nothing, as it computes angles anew.
     """
     targets, heads, width = operands.query.shape
     is_empty = not (operands.slot.numel() and width)
@@ -26,9 +27,10 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 
 
 def attend_grad(operands: SlotOperands, weights: Tensor, _: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands) -> SlotOperands:
-    """Call the native kernel for the gradients of attention to sampled slots, of the operands that need one.
+    """Call the native kernel for the gradients of attention to sampled slots (T targets, K slots each, h heads).
 
-    weights: of the forward pass. grad_out [T, h, X]: gradient of the sums.
+    operands: of the forward pass. weights [T, h, K]: that it returned; the argument after it is not read. grad_out [T, h, X]: gradient of
+    its sums. needs: true for operands that need a gradient. Returns the gradients in the operands' places, None for others.
     """
     needs_encoding = needs.frequency or needs.phase
     is_empty = not (operands.slot.numel() and operands.query.shape[2])

@@ -60,7 +60,11 @@ class _Gates(torch.autograd.Function):
 
 
 def forward_gates(from_input: Tensor, from_memory: Tensor, memory: Tensor, mask: Tensor, out: Tensor) -> None:
-    """Run the forward kernel of `gates`: write the new memory into `out` [U, H]; operands as there, and not checked."""
+    """Run the forward kernel of `gates` (a GRU's update of node memory): write the new memory into `out` [U, H].
+
+    from_input, from_memory [U, 3 H]: products of the GRU's input and memory with its weights; memory [U, H]; mask bool [U]: the rows that
+    change. Nothing is checked.
+    """
     _call("gates", from_input, from_memory, memory, mask, out)
 
 

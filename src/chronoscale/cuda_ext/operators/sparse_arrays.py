@@ -19,7 +19,10 @@ def transpose(indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: 
 
 
 def reorder(order: Tensor, indptr: Tensor, indices: Tensor, values: Tensor | None, num_cols: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return indptr, indices and values of a CSR matrix's transpose, whose entries lie in `order` (int64 [nnz]) in the matrix."""
+    """Return indptr, indices and values of a CSR matrix's transpose, where the order of its entries is known, for backward passes.
+
+    order int64 [nnz]: the number in the matrix of each entry of the transpose.
+    """
     pointer = torch.zeros(num_cols + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(column_counts(indices, num_cols), 0, out=pointer[1:])
     return pointer, row_ids(indptr, len(indices)).to(torch.int32)[order], None if values is None else values[order]

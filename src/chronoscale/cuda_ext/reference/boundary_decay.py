@@ -36,8 +36,10 @@ def sample(
 ) -> None:
     """Sample neighbours with weights by MemShare's boundary decay in Python, the reference of the native kernel, by the same coins.
 
-    Writes into the arrays of a WeightedNeighbors. Of the latest events of each root all local ones are sampled, and remote ones with the
-    probabilities of eq. 17; `complete` fills free slots with older local ones. Raises UserError for ids and rows out of range.
+    arrays: indptr, neighbor and event of a T-CSR (each node's events in order of time); t: times of all events; owned: which part owns
+    nodes and events. Root i is node[i] before event before[i]. Of its latest events all local ones are sampled, and remote ones with the
+    probabilities of eq. 17, from theta, decay and `seed`; `complete` fills free slots with older local ones. Writes into out_neighbor,
+    out_event and out_weight [R, fan-out], and out_count [R]. Raises UserError for ids and rows out of range.
     """
     indptr, neighbor, event = arrays
     nodes, fanout = len(indptr) - 1, out_neighbor.shape[1]

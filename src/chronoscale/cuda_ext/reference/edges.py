@@ -12,7 +12,8 @@ from chronoscale.errors import UserError
 def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deterministic: bool, ascending: bool) -> Tensor:
     """Sum over edges in plain torch, the reference of the kernels: out[v] = sum over edges e with target[e] = v of x[source[e]], [rows, F].
 
-    Without sources x[e] is summed. Raises UserError for ids out of range; on CUDA torch itself asserts them.
+    Without sources x[e] is summed. deterministic: on CUDA in one order every time; ascending (targets are sorted) is for the kernels and
+    not read. Raises UserError for ids out of range; on CUDA torch itself asserts them.
     """
     _inside("aggregate_edges: target", target, rows)
     if source is not None:
@@ -27,7 +28,7 @@ def aggregate(x: Tensor, target: Tensor, rows: int, source: Tensor | None, deter
 def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     """Return the softmax of scores [E, H] over each row's entries, for each head, in plain torch, the reference of the kernels.
 
-    Entries of row v are indptr[v] to indptr[v + 1] - 1.
+    Entries of row v are indptr[v] to indptr[v + 1] - 1. longest: the most entries of a row, for the kernels; not read.
     """
     row = _rows(indptr, len(scores))
     if not scores.numel():
@@ -41,7 +42,8 @@ def softmax(scores: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
 def softmax_grad(shares: Tensor, grad_out: Tensor, indptr: Tensor, longest: int | None) -> Tensor:
     """Return the gradient of an edge softmax's scores [E, H] in plain torch, the reference of the kernels.
 
-    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself.
+    grad_out [E, H]: gradient of the softmax; shares [E, H]: the softmax itself, over entries indptr[v] to indptr[v + 1] - 1 of each row v.
+    longest: the most entries of a row, for the kernels; not read.
     """
     row = _rows(indptr, len(shares))
     if not shares.numel():

@@ -35,10 +35,10 @@ class Carried(Protocol):
 
 
 def assign(state: Carried, src: NDArray[np.int32], dst: NDArray[np.int32], time: NDArray[np.float64], out: NDArray[np.int32]) -> None:
-    """Write the parts of the next events into `out` [M] and update the state, in Python, the reference of the native partitioner.
+    """Assign the next events of a stream to parts in Python, the reference of the native streaming partitioner: parts go into `out` [M].
 
-    src, dst int32 [M], time float64 [M]: the events. Operations and their order are those of the native pass, so that results are the same
-    to the last bit.
+    state: what it remembers of the events before (parts of nodes, sizes of parts ...), updated. src, dst int32 [M], time float64 [M]: the
+    events. Operations and their order are those of the native pass, so that results are the same to the last bit.
     """
     for i, (u, v, t) in enumerate(zip(src.tolist(), dst.tolist(), time.tolist(), strict=True)):
         part = _chosen(state, u, v, t)

@@ -19,10 +19,10 @@ def schedule(
     gpu: NDArray[np.int32],
     slot: NDArray[np.int32],
 ) -> None:
-    """Run Algorithm 1 of REAL in Python, the reference of the native scheduler: fill iteration, gpu and slot [n] of each snapshot group.
+    """Place snapshot groups by Algorithm 1 of REAL in Python, the reference of the native scheduler, in time O(n^3), as published.
 
-    In time O(n^3), as published. times [n]; reuse [n][width], what is saved when groups i and i + k + 1 share a GPU; max_targets: how many
-    targets are tried, 0: all.
+    times [n]: of each group; reuse [n][width], in the same unit: what is saved when groups i and i + k + 1 share a GPU; max_targets: how
+    many targets are tried, 0: all. Fills, for each group, its iteration, its gpu, and its slot there (0 or 1), int32 [n] each.
     """
 
     width = len(reuse[0]) if reuse else 0

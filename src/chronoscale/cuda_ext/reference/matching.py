@@ -65,8 +65,8 @@ def exchange(
 ) -> float:
     """Improve a matching of snapshot groups in place in Python, the reference of the native search; return its makespan (REAL, eq. 10).
 
-    By threshold accepting. times [n]; reuse [n, width], what is saved when groups i and i + k + 1 share a GPU; alpha: of eq. 10, added to
-    each iteration; mate [n]: the partner of each group, -1 for none.
+    By threshold accepting, as `search` sets it. times [n]: of each group; reuse [n, width], in the same unit: what is saved when groups i
+    and i + k + 1 share a GPU; alpha: time of synchronisation, added to each iteration; mate [n]: the partner of each group, -1 for none.
     """
     n, width, share = len(times), reuse.shape[1], search.pull / gpus
     time, saved, partner = times.tolist(), reuse.tolist(), mate.tolist()

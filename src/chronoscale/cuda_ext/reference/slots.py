@@ -38,9 +38,10 @@ class SlotOperands(NamedTuple):
 
 
 def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Attend to sampled slots in plain torch, the reference of the kernels: sums [T, h, X], weights [T, h, K], and more for `attend_grad`.
+    """Attend from T targets to K sampled neighbour slots each, in h heads, in plain torch: the reference of the native kernel.
 
-    That is the parts of slots, and sines of their angles.
+    operands: query [T, h, X], source rows, slots and time encoding. Returns sums over slots [T, h, X], attention weights [T, h, K], and for
+    `attend_grad` the parts that a slot's X numbers consist of, and sines of the time encoding's angles.
     """
     query, source, empty = operands.query, operands.source, ~operands.mask
     slot = operands.slot.masked_fill(empty, 0)
@@ -64,9 +65,10 @@ def attend(operands: SlotOperands) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
 def attend_grad(
     operands: SlotOperands, weights: Tensor, parts_and_sine: tuple[Tensor, ...], grad_out: Tensor, needs: SlotOperands
 ) -> SlotOperands:
-    """Return the gradients of attention to sampled slots in plain torch, the reference of the kernels, of the operands that need one.
+    """Return the gradients of attention to sampled slots in plain torch, the reference of the native kernel.
 
-    weights, parts_and_sine: as `attend` returned them. grad_out [T, h, X]: gradient of the sums. needs: which operands need one.
+    operands: of the forward pass. weights, parts_and_sine: as `attend` returned them. grad_out [T, h, X]: gradient of its sums. needs: true
+    for operands that need a gradient. Returns the gradients in the operands' places, None for others.
     """
     empty, query = ~operands.mask, operands.query
     parts, sine = (parts_and_sine, None) if operands.frequency is None else (parts_and_sine[:-1], parts_and_sine[-1])

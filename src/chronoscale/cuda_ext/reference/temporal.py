@@ -14,7 +14,8 @@ from chronoscale.errors import UserError
 def count(src: NDArray[np.int32], dst: NDArray[np.int32], both: bool, degree: NDArray[np.int64]) -> None:
     """Add to degree [N] how many entries these events have in each row of a T-CSR, in Python, the reference of the native kernel.
 
-    A T-CSR holds each node's events in order of time. both: rows hold events that a node receives, too.
+    A T-CSR holds each node's events in order of time. src, dst int32 [M]: ends of the events. both: rows hold events that a node receives,
+    too.
     """
     for v in _ends(src, dst, len(degree), both):
         degree[v[0]] += 1
@@ -29,9 +30,11 @@ def fill(
     neighbor: NDArray[np.int32],
     event: NDArray[np.int32],
 ) -> None:
-    """Write the entries of these events into a T-CSR, at cursor [N], and move it on, in Python, the reference of the native kernel.
+    """Write the entries of these events into a T-CSR (each node's events in order of time), in Python, the reference of the native kernel.
 
-    A T-CSR holds each node's events in order of time. first: number of the first event. Raises UserError where an entry has no room.
+    src, dst int32 [M]: ends of the events, of which `first` is the first one's number. both: rows hold events that a node receives, too.
+    cursor int64 [N]: where each row's next entry goes, moved on. neighbor, event int32 [K]: get the other end and the event's number.
+    Raises UserError where an entry has no room.
     """
     for v, other, e in _ends(src, dst, len(cursor), both):
         place = int(cursor[v])
@@ -53,7 +56,9 @@ def sample(
 ) -> None:
     """Sample temporal neighbours in Python, the reference of the native kernel, by the same random numbers.
 
-    Writes into the arrays of a SampledNeighbors. Raises UserError for ids and rows out of range.
+    arrays: indptr, neighbor and event of a T-CSR (each node's events in order of time). Root i is node[i] (-1: none); its neighbours are of
+    events from since[i] (None: the first) up to before[i], not included: the latest ones or, if `uniform`, any, drawn from `seed`. Writes
+    into out_neighbor and out_event [R, fan-out], -1 in empty slots, and out_count [R]. Raises UserError for ids and rows out of range.
     """
     indptr, neighbor, event = arrays
     if len(node) and not (node.min() >= -1 and node.max() < len(indptr) - 1):

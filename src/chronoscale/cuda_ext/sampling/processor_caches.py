@@ -12,11 +12,11 @@ from chronoscale.errors import UserError
 
 
 def hits(line: NDArray[np.int64], cache: NDArray[np.int32], caches: int, sets: int, ways: int) -> NDArray[np.bool_]:
-    """Simulate LRU caches of processors over n memory accesses, natively, in their order; return which hit: bool [n].
+    """Simulate LRU caches of processors over n memory accesses by a native function, in their order; return which hit: bool [n].
 
-    line int64 [n]: the cache line of memory that is accessed; cache int32 [n]: the cache that is read. Each of the `caches` caches has
-    `sets` sets of `ways` lines; a line lies in set line % sets, and replaces the one there that was used least recently. All are empty at
-    first.
+    For models of what a neighbour sampler finds in its CPU's caches, and a kernel in its GPU's. line int64 [n]: the cache line of memory
+    that is accessed; cache int32 [n]: the cache that is read. Each of the `caches` caches has `sets` sets of `ways` lines; a line lies in
+    set line % sets, and replaces the one there that was used least recently. All are empty at first.
 
     Raises UserError for arrays of another kind, lines and caches out of range, and 2^31 lines or more in all caches.
     """

@@ -78,10 +78,11 @@ class ResourceShares(NamedTuple):
 
 
 def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | None:
-    """Work out natively in which turns hosts launch the rows' kernels (rules: `simulator.launches`).
+    """Work out natively, for the simulator, in which order and when a host launches the kernels of a schedule's rows.
 
-    None, with a warning, without the native library. lanes: how many a rank has. Raises UserError for arrays that do not fit one another,
-    MachineError when memory runs out.
+    launched: the rows, their kernels and dependencies. hosts: launching threads, one a rank; lanes: queues of a rank. Returns turns, in
+    each of which a host launches without waiting; None, with a warning, without the native library. Raises UserError for arrays that do not
+    fit one another, MachineError when memory runs out.
     """
     num_rows = len(launched.ns)
     types = (np.int32, np.uint8, np.int32, np.int64, np.int64, np.bool_, np.bool_)
@@ -103,10 +104,11 @@ def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | No
 
 
 def replay(rows: ScheduleRows, turns: HostTurns | None, shares: ResourceShares | None) -> tuple[Int64, Int64] | None:
-    """Replay a schedule in the native engine: start and end of each row in ns, int64 [n], -1 where it never starts.
+    """Replay a schedule in the simulator's native engine: return start and end of each row in ns, int64 [n], -1 where it never starts.
 
-    None, with a warning, without the native library. Raises UserError for arrays that do not fit one another, MachineError when memory runs
-    out.
+    rows: durations, queues and dependencies. turns: of hosts that launch kernels, as `host_turns` returns them; None: launching takes no
+    time. shares: what rows take of shared resources, such as links; None: nothing contends. None is returned, with a warning, without the
+    native library. Raises UserError for arrays that do not fit one another, MachineError when memory runs out.
     """
     num_rows, turn_count = len(rows.ns), 0 if turns is None else len(turns.host)
     require_array("stream", rows.stream, np.int32, num_rows)

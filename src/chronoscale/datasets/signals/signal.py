@@ -60,7 +60,11 @@ class Signal:
         name: str = "",
         account: Account | None = None,
     ) -> Signal:
-        """Build a signal from values [T, N, C] in which NaN is a missing reading. Raises UserError as the constructor does."""
+        """Build a signal from values [T, N, C] in which NaN is a missing reading. Raises UserError as the constructor does.
+
+        edge_index int32 [2, E], edge_weight float32 [E]: the sensors' graph; node_ids int64 [N]: ids in the source; account: how it was
+        read.
+        """
         absent = np.isnan(values)
         return cls(values, edge_index, edge_weight, absent if absent.any() else None, node_ids, name, account=account or {})
 

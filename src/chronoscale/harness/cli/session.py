@@ -35,7 +35,10 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
 
 
 def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:
-    """Mark a command's run as complete, and print its results: a table, notes, and where the run lies."""
+    """Mark a command's run as complete, and print its results: a table, notes, and where the run lies.
+
+    frame, title: the table and its heading. as_json: print the table as JSON records. notes: sentences, printed to stderr.
+    """
     run.finish()
     print_table(frame, title, as_json)
     for note in notes:

@@ -46,5 +46,8 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
 
 
 def make_training(experiment: Experiment, item: Item, folder: Path) -> Job:
-    """Make the job of `chronoscale train`: one item for all epochs of the experiment, which ranks write to `folder`."""
+    """Make the job of `chronoscale train`: one item for all epochs of the experiment.
+
+    item: the schedule and the data that ranks execute. folder: where they write.
+    """
     return replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)

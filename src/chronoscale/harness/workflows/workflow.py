@@ -66,7 +66,10 @@ class Workflow(ABC, Generic[E]):
 
     @abstractmethod
     def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """Return the short schedules that `chronoscale profile` may time for an experiment. Their files go to `folder`."""
+        """Return the short schedules that `chronoscale profile` may time for an experiment.
+
+        run: keeps the stored data that they read. folder: where their own files go.
+        """
 
     @abstractmethod
     def train(self, experiment: E, run: Run, rough_costs: Callable[[], CostModel]) -> None:

@@ -143,12 +143,19 @@ class PositionPage:
 
 
 def make_file(folder: Path, ranks: int) -> None:
-    """Create a job's file of positions, in which as many ranks will write where they are."""
+    """Create the file in which a job's ranks record their progress: the phase of work, the pass, and the schedule rows that they run.
+
+    A page of zeros for each of `ranks` ranks, which it maps into memory; the launcher reads it to see that all move. folder: the job's
+    private one.
+    """
     (folder / FILE).write_bytes(bytes(ranks * PAGE))
 
 
 def pages(folder: Path, ranks: int) -> Sequence[PositionPage]:
-    """Return the pages of all ranks of a job, for the launcher that watches them. folder: the job's private one."""
+    """Return the pages on which a job's ranks record their progress, by rank, for the launcher that watches them.
+
+    folder: the job's private one, in which `make_file` has made the file.
+    """
     return [_map_page(folder / FILE, rank) for rank in range(ranks)]
 
 
@@ -161,12 +168,15 @@ _own = PositionPage(memoryview(bytearray(PAGE)))
 
 
 def own_page() -> PositionPage:
-    """Return the page on which this rank writes where it is; nobody reads it unless our own launcher has started the process."""
+    """Return the page on which this rank records its progress; nobody reads it unless our own launcher has started the process."""
     return _own
 
 
 def join(member: Membership) -> None:
-    """Have this process write where it is, from now on, to the page that its launcher reads; nothing changes under another launcher."""
+    """Have this rank record its progress, from now on, on the page of the job's file that its launcher reads; called as it starts.
+
+    member: its rank and the job's folder. Nothing changes under another launcher, which gives no folder.
+    """
     global _own
     if member.folder:
         _own = _map_page(Path(member.folder) / FILE, member.rank)

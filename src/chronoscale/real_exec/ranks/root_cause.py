@@ -32,8 +32,8 @@ class RootCause(NamedTuple):
 def find_root_cause(job: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
     """Return, for the launcher's error, which of a job's ranks failed first and why; at least one has ended badly.
 
-    job: its name. ended: exit codes, or minus signals, by rank, in the order in which they ended. folder: where ranks leave records of
-    failures, also those that have not ended yet.
+    job: its name. ended: exit codes, or minus signals, by rank, in the order in which they ended. pages: where each rank has recorded its
+    progress. folder: where ranks leave records of failures, also those that have not ended yet.
     """
     recorded = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
     silent = [

@@ -41,7 +41,10 @@ class ProcessState(NamedTuple):
 
 
 def process_state(pid: int) -> ProcessState:
-    """Read the state of a rank's process from /proc, for the launcher that watches it; all zero for a process that has ended."""
+    """Read the state of a rank's process from /proc, for the launcher that watches it: CPU time, and whether it is held up.
+
+    pid: its process id. CPU time 0, and held up by nothing, for one that has ended.
+    """
     try:
         rank = psutil.Process(pid)
         family, status = [rank, *rank.children(recursive=True)], rank.status()

@@ -70,7 +70,10 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
 
 
 def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> SignalProgram:
-    """Return this rank's program for an epoch on a signal, a schedule of kind "windows", whose preparation is done."""
+    """Return this rank's program for an epoch on a signal, once the item's data are prepared.
+
+    item: data and hyper-parameters. schedule: of kind "windows". learner: the model with its optimiser.
+    """
     feed, feeding = feed_of(item, schedule, context), SignalFeeding.of(schedule)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
     return SignalProgram(schedule, feed, learner, deals, item.hyper, context)

@@ -204,7 +204,10 @@ class SnapshotMaterial:
 
 
 def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """Load an item's snapshots on a rank for training, with nothing prepared yet; memory will be pinned where they go to a GPU."""
+    """Load an item's snapshots on a rank for training, with nothing prepared yet; memory will be pinned where they go to a GPU.
+
+    item: what the rank executes: the dataset's folder and hyper-parameters. choice: the model, whose inputs features are made for.
+    """
     snapshots = store.load(item.dataset)
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
@@ -215,6 +218,9 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMa
 
 
 def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """Return an item's snapshots on a rank for training, one object for all items of a job that read the same."""
+    """Return an item's snapshots on a rank for training, one object for all items of a job that read the same.
+
+    item: what the rank executes: the dataset's folder and hyper-parameters. choice: the model, whose inputs features are made for.
+    """
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
     return context.share(key, lambda: material_of(item, choice, context))

@@ -101,7 +101,11 @@ class Regression(Objective):
         return {"mse": squared / count} if count else {}
 
     def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the scores of predicting each node's last values, and its mean values in training."""
+        """Return the mean squared errors of two predictions that learn nothing, for comparison with a trained model.
+
+        'last value': each node's values `horizon` snapshots before; 'training mean': its mean over the snapshots `training`. By name, then
+        {'mse': ...}, over the snapshots `part`.
+        """
         mean = torch.from_numpy(np.mean([self.target(t) for t in training], axis=0, dtype=np.float64))
         sums = {LAST: torch.zeros(2, dtype=torch.float64), MEAN: torch.zeros(2, dtype=torch.float64)}
         for t in part:
@@ -151,7 +155,10 @@ class Classification(Objective):
         return {"accuracy": right / count} if count else {}
 
     def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the score of predicting, for all nodes, the class that most have."""
+        """Return the accuracy of predicting, for all nodes, the class that most have, for comparison with a trained model.
+
+        Returns {'most frequent class': {'accuracy': ...}}. No argument is read: classes are the same in all snapshots.
+        """
         most = np.bincount(self._classes[self._classes >= 0]).max()
         return {"most frequent class": {"accuracy": float(most / self.predictions)}}
 

@@ -41,7 +41,10 @@ MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], Scored
 
 
 def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the held-out snapshots, and how ranks score a model on them that is trained on groups of snapshots."""
+    """Return the held-out snapshots, and how ranks score a model on them that is trained on groups of snapshots.
+
+    material: the snapshots on this rank. hyper: says which are held out. schedule: not read.
+    """
     split = hyper.held.split(len(material.snapshots))
     return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
 
@@ -59,7 +62,10 @@ def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, s
 
 
 def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
-    """Return the held-out snapshots, and how ranks score a model on them that is trained on windows, each from the zero state."""
+    """Return the held-out snapshots, and how ranks score a model on them that is trained on windows, each from the zero state.
+
+    material: the snapshots on this rank. hyper: says which are held out and how long windows are. schedule: not read.
+    """
     return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
 
 

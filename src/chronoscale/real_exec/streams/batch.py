@@ -56,7 +56,11 @@ class Batch:
     def of(
         cls, source: IndexedStream, events: EventNumbers, others: Int32, times: Numbers, neighbourhood: Neighbourhood, loads: BatchLoads
     ) -> Batch:
-        """Make a rank's batch of what was sampled around its events; nothing is gathered yet. Arguments are its fields."""
+        """Make a rank's batch of what was sampled around its events; nothing is gathered yet.
+
+        source: the stream that the events' numbers are of; others int32 [B, k]: negative destinations; times [R]: of the roots; loads:
+        which of the neighbourhood's rows are sent to the device.
+        """
         return cls(source, events, others, neighbourhood, loads, torch.from_numpy(times).double())
 
     @property

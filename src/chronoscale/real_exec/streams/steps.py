@@ -49,7 +49,10 @@ class Steps:
         return roots[2], neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads)
 
     def sample(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> Batch:
-        """Sample this rank's next batch of events. Arguments as of `find`."""
+        """Sample this rank's next batch of events, with the neighbourhoods of its roots.
+
+        part: the events of `source`; others: their negatives, int32 [B, k]; no event from `before` on is seen; seed: of uniform sampling.
+        """
         times, sampled = self.find(source, part, others, before, seed)
         return Batch.of(source, part, others, times, sampled, self.residents.load(sampled, source))
 

@@ -36,7 +36,10 @@ class CalibratedCosts:
         return self.fitted.launch_ns
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
-        """Return the shares of the device's memory bandwidth and of its SMs that rows occupy, both as `rough` estimates them."""
+        """Return the shares (0 to 1) of the device's memory bandwidth and of its SMs that rows occupy, both as `rough` estimates them.
+
+        rows: numbers of rows of the schedule; ns: their durations. Float64 [len(rows)] each.
+        """
         return self.rough.occupies(schedule, rows, ns)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:

@@ -70,15 +70,16 @@ def coverage(predicted: Trace, measured: Sequence[Trace]) -> Coverage:
 
 
 def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | None = None, span_ns: float | None = None) -> pd.DataFrame:
-    """Compare the predicted epoch of a strategy's schedule with repeated measurements: a table with a line for each operation, for
-    iterations and in total, with predicted and measured ms, signed error in % and the standard deviation of the repeats in %, which no
-    error can beat.
+    """Compare the predicted epoch of a strategy's schedule with repeated measurements, in a table with a line for each operation.
 
-    predicted, measured: traces of one schedule, joined by the rows' numbers. A line of an operation sums the `tasks` rows that are in all
-    traces; `task_error_pct` is the median of the single rows' signed errors, each against the median of its repeats. Line ITERATION is
-    there where `iteration` (int [rows of the schedule]) says to which optimiser step a row belongs: the median over iterations, each as
-    long as it moves the end of all rows so far, so that lengths add up to the epoch. Line TOTAL is the epoch's span; the predicted one is
-    `span_ns` where that is given (simulations that draw random waits state their own).
+    Columns: `op`; `predicted_ms`, `measured_ms` (median of the repeats); `error_pct`, signed; `spread_pct`: standard deviation of the
+    repeats, which no error can beat; `task_error_pct`: median of the single rows' signed errors, each against the median of its repeats;
+    `tasks`: the rows that are in all traces, which a line sums.
+
+    predicted, measured: traces of one schedule, joined by the rows' numbers. Line ITERATION is there where `iteration` (int [rows of the
+    schedule]) says to which optimiser step a row belongs: the median over iterations, each as long as it moves the end of all rows so far,
+    so that lengths add up to the epoch. Line TOTAL is the epoch's span; the predicted one is `span_ns` where that is given (simulations
+    that draw random waits state their own).
 
     Raises ValueError when the traces are of different schedules.
     """

@@ -14,8 +14,11 @@ from chronoscale.strategies.trace import TRACE_COLUMNS, Source, Trace
 
 
 def frame(trace: Trace) -> pd.DataFrame:
-    """Return a trace (times of a schedule's rows, executed or simulated) as a table to look at, one line a row, with names in place of the
-    codes of op, lane and source."""
+    """Return a trace (times of a schedule's rows, executed or simulated) as a table to look at, one line a row.
+
+    Columns are the trace's (task, rank, lane, op, start_ns, end_ns, bytes, source), with names in place of the codes of op, lane and
+    source.
+    """
     table = pd.DataFrame({name: getattr(trace, name) for name in TRACE_COLUMNS})
     for name, kind in (("op", Op), ("lane", Lane), ("source", Source)):
         table[name] = np.array([code.name for code in kind])[table[name].to_numpy()]

@@ -20,8 +20,10 @@ SLOPES = np.linspace(0.0, 1.0, 33)
 
 
 def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
-    """Return a time that no schedule of these snapshot groups on `gpus` GPUs can beat (REAL's problem, eq. 9-12), ns: a lower bound on the
-    sum of iteration times (max load + alpha), rounded down by 1e-9 of itself. alpha: ns of synchronisation an iteration.
+    """Return a time, ns, that no schedule of these snapshot groups on `gpus` GPUs can beat (REAL's problem, eq. 9-12).
+
+    That is a lower bound on the makespan, the sum over iterations of (largest load + alpha), rounded down by 1e-9 of itself. benefits: ns
+    that each snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration.
 
     Proof. A schedule is a matching of the groups whose seats (pairs, and single groups) fill m iterations. Let N(x) be the number of seats
     of load >= x: they need ceil(N(x) / D) iterations, so the makespan is at least alpha m + the integral of ceil(N(x) / D) over x. Two

@@ -13,8 +13,10 @@ from chronoscale.strategies.snapshots.groups import Placement
 
 
 def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
-    """Return the makespan of a placement of snapshot groups on GPUs, sum over iterations of (largest load + alpha), ns, by plain loops that
-    share nothing with REAL's planners: what these claim is checked by it.
+    """Return the makespan of a placement of snapshot groups on GPUs, ns, by plain loops that share nothing with REAL's planners.
+
+    What these claim is checked by it: the sum over iterations of (largest load + alpha). benefits: ns that each snapshot group takes, and
+    ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration.
 
     Raises UserError, naming the group or the GPU, unless every group of `benefits` is placed once, on a GPU that is there, with at most one
     other.
@@ -24,8 +26,10 @@ def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
 
 
 def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:
-    """Return the makespan of a planned schedule of snapshot groups (kind "groups"), sum over iterations of (largest load + alpha), ns, from
-    where its backward passes are, one a group: it checks what REAL's planners claim.
+    """Return the makespan of a planned schedule of snapshot groups (kind "groups"), ns: it checks what REAL's planners claim.
+
+    It is the sum over iterations of (largest load + alpha), from where the backward passes are, one a group. benefits: ns that each
+    snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration.
 
     Raises UserError unless every group is placed once, at most two a GPU and iteration, and for a group with a row in another place.
     """

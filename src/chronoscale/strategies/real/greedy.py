@@ -15,8 +15,11 @@ THINNED = 64  # targets tried beyond that, evenly spaced in rank
 
 
 def place(benefits: Benefit, ranks: int) -> Placement:
-    """Place snapshot groups on GPUs and iterations by REAL-G (Algorithm 1, §5.3): pairs chosen so that the GPUs of an iteration finish
-    together. Above 2,000 groups only 64 of the algorithm's candidate targets are tried. Raises UserError for 0 ranks."""
+    """Place snapshot groups on GPUs and iterations by REAL-G (Algorithm 1, §5.3): pairs so that the GPUs of an iteration finish together.
+
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. Above 2,000 groups only 64 of the algorithm's
+    candidate targets are tried. Raises UserError for 0 ranks.
+    """
     targets = 0 if len(benefits.times) <= EXACT else THINNED
     pairing = pair_groups(benefits.times, benefits.reuse, ranks, targets)
     return Placement(ranks, pairing.gpu.astype("int64"), pairing.iteration.astype("int64"), pairing.slot.astype("int64"))

@@ -26,11 +26,10 @@ THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean
 
 
 def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
-    """Search which snapshot groups to pair on a GPU (planner of REAL-G+, on the problem of REAL §5.1), never worse than REAL-G's Algorithm
-    1.
+    """Search which snapshot groups to pair on a GPU (planner of REAL-G+), never worse than REAL-G's Algorithm 1 (problem of REAL §5.1).
 
-    Returns partners, int32 [n] (-1: none). alpha: ns of synchronisation an iteration. Deterministic: bounded by `work` (units of exchange
-    work), not by seconds.
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration. Returns
+    partners, int32 [n] (-1: none). Deterministic: bounded by `work` (units of exchange work), not by seconds.
     """
     times = benefits.times
     reuse = benefits.reuse
@@ -91,8 +90,11 @@ def _fold(times: Floats, count: int) -> Mates:
 
 
 def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
-    """Place snapshot groups on GPUs and iterations by REAL-G+'s search, which weighs shared snapshots and balance at once. alpha: ns of
-    synchronisation an iteration. Raises UserError for 0 ranks."""
+    """Place snapshot groups on GPUs and iterations by REAL-G+'s search, which weighs shared snapshots and balance at once.
+
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration. Raises
+    UserError for 0 ranks.
+    """
     return seat(benefits, search(benefits, ranks, alpha), ranks)
 
 

@@ -87,9 +87,9 @@ class ILPSettings:
 def optimise(benefits: Benefit, gpus: int, start: Mates, settings: ILPSettings, alpha: float = 0.0, certified: float = 0.0) -> ILPResult:
     """Improve a pairing of snapshot groups by REAL-L's integer program (§5.2), within the time that the `settings` give.
 
-    start: the partner of each group (-1: none) to begin with. alpha: ns of synchronisation an iteration. certified: a lower bound on any
-    makespan, ns (`lower_bound`); above 0 it also cuts off what cannot be in a model of unrounded loads. Raises MachineError when the solver
-    fails or is not installed.
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. start: the partner of each group (-1: none) to
+    begin with. alpha: ns of synchronisation an iteration. certified: a lower bound on any makespan, ns (`lower_bound`); above 0 it also
+    cuts off what cannot be in a model of unrounded loads. Raises MachineError when the solver fails or is not installed.
     """
     gap, formulation = settings.gap, settings.formulation
     value = makespan(benefits, start, gpus, alpha)

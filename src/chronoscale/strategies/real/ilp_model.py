@@ -163,14 +163,14 @@ def published_program(benefits: Benefit, gpus: int, alpha: float, start: Mates) 
 
 
 def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, levels: int = 0) -> IntegerProgram:
-    """Build REAL-L's integer program (which snapshot groups share a GPU) without the symmetry of GPUs and iterations, which it does not
-    name: there is nothing to permute, and solvers end sooner.
+    """Build REAL-L's integer program (which snapshot groups share a GPU) without the symmetry of GPUs and iterations.
 
-    start: partners of a known placement; alpha: ns of synchronisation an iteration. Variables: z_p: seat p (a single group, or any pair) is
-    taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g. Iterations filled by falling load are the best
-    there are, so D u_g >= N_g (D GPUs) with u_g integer says all that the paper's x_{k,i,j} says. Objective: alpha u_0 + the sum over
-    levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0). Otherwise loads are rounded down to
-    `levels` of them: smaller, and a bound.
+    It does not name these: there is nothing to permute, and solvers end sooner. benefits: ns that each snapshot group takes, and ns that
+    each pair saves on one GPU. start: partners of a known placement; alpha: ns of synchronisation an iteration. Variables: z_p: seat p (a
+    single group, or any pair) is taken; N_g: seats of load >= level g; u_g: iterations whose longest load reaches level g. Iterations
+    filled by falling load are the best there are, so D u_g >= N_g (D GPUs) with u_g integer says all that the paper's x_{k,i,j} says.
+    Objective: alpha u_0 + the sum over levels of (level_g - level_{g-1}) u_g, which is eq. 10 when every load is a level (levels 0).
+    Otherwise loads are rounded down to `levels` of them: smaller, and a bound.
     """
     n = len(benefits.times)
     near, far = np.triu_indices(n, 1)

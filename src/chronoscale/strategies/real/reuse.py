@@ -32,9 +32,9 @@ class RealType1(RoundRobinStrategy):
 
 
 def pair_consecutive(benefits: Benefit, ranks: int) -> Placement:
-    """Place two consecutive snapshot groups on each GPU in an iteration, as REAL's type II reuse needs.
+    """Place two consecutive snapshot groups on each GPU in an iteration, as REAL's type II reuse (of snapshots that both have) needs.
 
-    benefits: times of all groups. Raises UserError for 0 ranks.
+    benefits: of which only the number of groups is read. Raises UserError for 0 ranks.
     """
     return deal(len(benefits.times), ranks, 2)
 

@@ -20,11 +20,13 @@ TOLERANCE = 1e-6  # relative: what solvers take for equal
 
 
 def certify(schedule: Schedule, benefits: Benefit, certified: float | None = None, note: str = "") -> Schedule:
-    """Return a plan of REAL's with three remarks in it: its makespan by eq. 10, recomputed from its rows; a lower bound on that of any plan
-    (`certified`, ns, or computed here); and a note for readers.
+    """Return a plan of REAL's with three remarks in it: its makespan by eq. 10, a lower bound on that of any plan, and a note for readers.
 
-    alpha of eq. 10 is 0 here: planners do not know the cluster whose synchronisation it would be. Raises UserError for a schedule that
-    `check_schedule` refuses, ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU, from which loads are recomputed: a GPU's load in an
+    iteration is the time of its groups less what they save, and the makespan is the sum over iterations of the largest load. Eq. 10 also
+    adds alpha, the time that ranks take to synchronise, to each iteration; here it is left out (0), as planners do not know the cluster.
+    certified: a lower bound on the makespan that is known, ns; None: it is computed. Raises UserError for a schedule that `check_schedule`
+    refuses, ValueError for a bound above the makespan by more than a solver's tolerance: one of them is wrong.
     """
     makespan = check_schedule(schedule, benefits)
     least = lower_bound(benefits, schedule.ranks) if certified is None else certified

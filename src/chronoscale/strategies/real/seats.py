@@ -23,10 +23,11 @@ def mates(placement: Placement) -> Mates:
 
 
 def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
-    """Return what each GPU would train at a time (a seat: a pair of groups, or a single one), from the partner of each group (`mate`, -1:
-    none).
+    """Return what each GPU would train at a time (a seat: a pair of snapshot groups, or a single one) for a pairing, for REAL's planners.
 
-    That is: the first and second group of every seat, int64 (the first is the earlier one; second -1: none), and its time, float64 ns.
+    mate: the partner of each group, -1: none. benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. Returns
+    the first and second group of every seat, int64 (the first is the earlier one; second -1: none), and its load: the time of both less
+    what they save, float64 ns.
     """
     unit = np.arange(len(mate))
     first = unit[(mate < 0) | (mate > unit)]
@@ -35,8 +36,10 @@ def seats(benefits: Benefit, mate: Mates) -> tuple[Ints, Ints, Floats]:
 
 
 def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> float:
-    """Return how long an epoch takes by REAL's eq. 10 when groups are paired so (`mate`: the partner of each, -1: none): the sum over
-    iterations of the largest load + alpha, ns, with seats (pairs, single groups) filling one iteration after another by falling load.
+    """Return how long an epoch takes by REAL's eq. 10 for a pairing of snapshot groups, ns: sum over iterations of (largest load + alpha).
+
+    Seats (pairs, single groups) fill one iteration after another, one a GPU, by falling load. mate: the partner of each group, -1: none.
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration.
 
     No other way to spread these seats is shorter: the (i gpus + 1)-th largest load is a lower bound on the (i + 1)-th longest iteration.
     """
@@ -45,8 +48,11 @@ def makespan(benefits: Benefit, mate: Mates, gpus: int, alpha: float = 0.0) -> f
 
 
 def seat(benefits: Benefit, mate: Mates, gpus: int) -> Placement:
-    """Place paired snapshot groups (`mate`: the partner of each, -1: none) on GPUs, for REAL's planners: by falling load, one pair or
-    single group a GPU, iteration after iteration. Raises UserError for 0 GPUs."""
+    """Place paired snapshot groups on GPUs, for REAL's planners: by falling load, one pair or single group a GPU and iteration.
+
+    mate: the partner of each group, -1: none. benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. Raises
+    UserError for 0 GPUs.
+    """
     if gpus < 1:
         raise UserError(f"at least one GPU is needed, got {gpus}")
     first, second, load = seats(benefits, mate)

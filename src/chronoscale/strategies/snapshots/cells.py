@@ -45,7 +45,10 @@ class Cells(CellMemory):
         return self._row(region, 0, ("graph", "features"), rows=region.rows, edges=region.edges + region.rows, bytes=moved)
 
     def stage(self, op: Op, region: Region, layer: int) -> Columns:
-        """Return the columns of the row of one operation (AGGREGATE, TRANSFORM or TEMPORAL) of a cell's forward pass."""
+        """Return the columns of the planned row of one operation (AGGREGATE, TRANSFORM or TEMPORAL) of a cell's forward pass.
+
+        A cell is one snapshot and one layer on one rank. region: the vertices and edges that it has there, int64 [n] each.
+        """
         name, gives = RESULTS[op], []
         if op is Op.AGGREGATE and self.sums_data(layer) and not self.replicated:
             gives += ["features", "wide"] if self.parts else ["features"]

@@ -32,7 +32,10 @@ Load = Callable[[Timer, Forms], None]  # adds the rows that bring every snapshot
 
 
 def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False) -> Forms:
-    """Return one way of sending for all snapshots of a REAL plan but the first, which is sent in full, as it has no predecessor."""
+    """Return one way of sending for all snapshots of a REAL plan but the first, which is sent in full, as it has no predecessor.
+
+    snapshots: how many. form: in full, as changed edges, or as an increment. tracked: the device keeps the adjacency up to date.
+    """
     forms = np.full(snapshots, form, np.int8)
     forms[:1] = Form.FULL
     return Forms(forms, tracked)

@@ -23,7 +23,10 @@ def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
 
 
 def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:
-    """Return the counts of GPU kernels for planning epochs on an event stream. Raises UserError for a model that was not counted."""
+    """Return how many GPU kernels each operation starts, and what bytes it moves, for a plan of epochs on an event stream.
+
+    feeding: how the strategy samples, caches and sends batches, on which counts depend. Raises UserError for a model that was not counted.
+    """
     shape = shape_of(workload)
     sizes = {
         "above": max(shape.layers - 1, 0),

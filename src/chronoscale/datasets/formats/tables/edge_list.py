@@ -52,7 +52,11 @@ class EdgeList:
     def events(
         self, tables: Sequence[TextTable], columns: str | Sequence[str] | None, *, bipartite: bool = False, order: OrderPolicy = "warn"
     ) -> EventStream:
-        """Build an event stream from tables of this format that are open (`tables`). Arguments and errors as in `read`."""
+        """Build an event stream from open tables of this format, one a file (`tables`).
+
+        columns: the role of each column, where it is not the documented one. bipartite: sources and destinations are numbered apart. order:
+        what to do with events out of time order. Raises UserError as `read`.
+        """
         try:
             named = None if columns is None else parse_roles(columns)
         except UserError as error:

@@ -18,7 +18,7 @@ ABSENT = "no point of the grid was reached by both"
 
 
 def experiment_groups(keys: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (groups of snapshots, snapshots) of an experiment's workload, from which REAL's Figure 15 draws its axes.
+    """Return how many snapshot groups and how many snapshots an experiment's workload has, for the axes of REAL's Figure 15.
 
     keys: those of an experiment file. Raises UserError as `chronoscale simulate` does for such a file.
     """
@@ -48,9 +48,10 @@ def published_maps(strategy: str) -> str:
 
 
 def ratio_to(printed: Range, ours: Sequence[float]) -> float:
-    """Return ours over the published as a study's row has it, for a reason in REAL's Figure 2.
+    """Return ours over the published, as a row of a study has it, for a reason in REAL's Figure 2.
 
-    printed: the published range; ours: values of all points, of which NaN is left out.
+    printed: the published range; ours: values of all points, of which NaN is left out. The ratio is that of the means; of the highest where
+    no mean is printed, of the lowest where that is all; NaN without both.
     """
     return float(str(row("", printed, ours, "")["ratio"]))
 

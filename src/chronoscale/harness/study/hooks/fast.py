@@ -63,9 +63,11 @@ def feature_bytes(dataset: str) -> int:
 def sampled(point: StudyPoint) -> dict[str, Any]:
     """Sample batches of a point's generated stream and count how redundant they are, for FAST's Table 1 and Figure 3.
 
-    Settings: `most` events of the stream, `batches` of them. By name: `rates` in per cent (match, repeat, unbalance), mean `degree` of
-    roots and `degree_of_found` neighbours, `distribution` and `shares` of degrees, `events` of `whole`, `nodes`, `batches`, and `part` in
-    words ('' for the whole).
+    Settings: `most` events of the stream, `batches` of them. Returns `rates` in per cent ('match, node': different nodes that two
+    consecutive batches have in common; 'repeat, node': how many ids of a batch are repetitions; the same with 'edge'; 'unbalance' of
+    degrees); mean `degree` (sampled neighbours) of roots, `degree_of_found` neighbours; `distribution`: share of roots of degree 0, 1, ...;
+    `shares` of roots with no, some and the most neighbours; `events` sampled, of `whole`; `nodes`, `batches`; `part` of the stream in words
+    ('' for the whole).
     """
     whole, made = len(stand_in(point.dataset)), stand_in(point.dataset, point.setting("most"))
     events = made.stream()
@@ -202,8 +204,8 @@ def held(dataset: str, model: str, scale: Mapping[str, int]) -> dict[str, float]
 def refusals(scale: Mapping[str, int], names: Sequence[str]) -> list[dict[str, object]]:
     """Return rows for what FAST's Table 4 prints as out of memory: GB on the host if an epoch's samples were all kept.
 
-    scale: what is planned of a generated stream. names: data sets of which rows are wanted. Each reason also says what ours holds without
-    samples.
+    scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`. names: data sets of which rows
+    are wanted. Each has `what`, `published` (NaN), `ours` (GB), `ratio` (NaN) and `why`, which says what ours holds without samples.
     """
     rows = []
     for line in published("fast").tables[4].rows:

@@ -15,8 +15,8 @@ NEAR, PART = 0.15, 0.7  # a case explains what it brings within this of the prin
 def fits(lines: Sequence[Mapping[str, Any]], cases: Sequence[str]) -> list[dict[str, Any]]:
     """Return how well each assumption explains all printed speed-ups of FAST's Table 4, one row an assumption.
 
-    lines: each with `printed` and our speed-up under each of `cases` (assumptions). Columns: factor that ours is off by (geometric mean),
-    number within 15 %, and of how many.
+    lines: each with `printed` and our speed-up under each of `cases` (assumptions). Columns: 'assumption'; 'off by, times': the factor
+    between ours and the printed (geometric mean); 'within 15 %': how many rows are, 'of' how many.
     """
     known = [line for line in lines if np.isfinite(line["printed"])]
     ours = np.asarray([[line[name] for line in known] for name in cases], np.float64)

@@ -43,7 +43,8 @@ def roots(epoch: Epoch, batches: int) -> list[Roots]:
 def by_threads(point: StudyPoint) -> dict[str, Any]:
     """Time neighbour sampling on this machine by number of threads: a point of FAST's Figure 2.
 
-    Settings: `threads`: the most, `batches`: an epoch's last ones, `repeats`. Returns {'seconds': threads -> median}.
+    Settings: `threads`: the most that are tried, from 1; `batches`: how many of an epoch's last ones are sampled; `repeats`. Returns
+    {'seconds': number of threads -> median of sampling all these batches}.
     """
     one = epoch_of(point)
     root_batches, tcsr = roots(one, point.setting("batches")), one.data.training.tcsr
@@ -59,8 +60,9 @@ def by_threads(point: StudyPoint) -> dict[str, Any]:
 def binding(point: StudyPoint) -> dict[str, Any]:
     """Return what binding sampling threads to cores gains: a point of FAST's Figure 10.
 
-    `hits`: modelled rates of L1, L2 and L3 of the paper's server, by who places threads; `gain`: times as fast on this machine, of medians;
-    `how`: in words, how threads are bound here. Settings: `threads`, `batches`, `repeats`.
+    `hits`: 'tgl' (threads not bound) or 'topology-aware, ...' (bound by a kind of similarity) -> 'L1', 'L2', 'L3' -> modelled hit rate, 0
+    to 1, on the paper's server; `gain`: how many times as fast bound threads sample on this machine, of medians; `how`: in words, how
+    threads are bound here. Settings: `threads` of the server, `batches`: an epoch's last ones, `repeats`.
     """
     one, threads = epoch_of(point), point.setting("threads")
     graph, root_batches = one.data.training.tcsr, roots(one, point.setting("batches"))

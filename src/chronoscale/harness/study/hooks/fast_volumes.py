@@ -69,9 +69,11 @@ def _hits(seen: Int32, real: Int32, size: int) -> Int64:
 def volumes(point: StudyPoint) -> dict[str, Any]:
     """Count the features copied to the device at each of FAST's optimisation stages, for its Figure 8.
 
-    Also how near a cache's division between nodes and events is to the best. Settings: `stages`: stage -> strategy and share of the
-    features cached, the last one's being the room; `presample`: numbers of batches, the last of which fills the caches. Returns `sent` by
-    stage, and `hits` over the best ones by presampled batches. Raises UserError where real data are not at hand.
+    Returns `sent`: stage -> `nodes` and `edges` (rows), `bytes`, `indices` (bytes of positions beside them), `compressed` (ids looked
+    through); `hits`: 'N batches' that a cache is filled by -> rule that divides its room between nodes and events -> its hits over the best
+    division's; `part` of the data in words, `batches`, `width`. Settings: `stages`: stage -> (strategy, share of the features cached), the
+    last one's share being the room; `presample`: numbers N of batches, by the last of which the stages' caches are filled. Raises UserError
+    where real data are not at hand.
     """
     one, stages = epoch_of(point), dict(point.setting("stages"))
     known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
@@ -94,7 +96,9 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 def by_share(point: StudyPoint) -> dict[str, Any]:
     """Count the features copied to the device in an epoch, by strategy and cached share of the features, for FAST's Figure 8.
 
-    Settings: `strategies`, `cached`: shares; `presample`: the last number of batches fills caches.
+    Returns `sent`: for each strategy and share a record of `strategy`, `ratio` (the share), `nodes` and `edges` (rows), `bytes`, `indices`
+    (bytes of positions beside them) and `compressed` (ids looked through); `events` and `batches` of the epoch. Settings: `strategies`;
+    `cached`: the shares; `presample`: a list, whose last number says how many batches are sampled to choose the cached rows.
     """
     one, count = epoch_of(point), point.setting("presample")[-1]
     names = [(name, share) for name in point.setting("strategies") for share in point.setting("cached")]
@@ -120,8 +124,9 @@ def host(point: StudyPoint) -> dict[str, float]:
 def seconds(sent: Mapping[str, float], gather: float, look: float, bus: float = PCIE) -> float:
     """Return the seconds that loading an epoch's features takes, by counted bytes and measured speeds, for FAST's Figure 8.
 
-    Gathering, copying and looking for repeated ids follow one another. sent: fields of `Sent` by name. gather: bytes/s that the host copies
-    together; bus: bytes/s over PCIe. look: ids/s that the host looks through.
+    Gathering, copying and looking for repeated ids follow one another. sent: `bytes` of features, `indices` (bytes of positions beside
+    them), `compressed` (ids looked through). gather: bytes/s that the host copies together; bus: bytes/s over PCIe. look: ids/s that the
+    host looks through.
     """
     return sent["bytes"] / gather + (sent["bytes"] + sent["indices"]) / bus + sent["compressed"] / look
 

@@ -49,7 +49,7 @@ def bed() -> SnapshotTestbed:
 
 
 def counts(dataset: str) -> Published:
-    """Return the counts that FlareDTDG's Table 2 prints of a data set, for its studies."""
+    """Return the counts that FlareDTDG's Table 2 prints of a data set (nodes, edges, features a node, GPUs ...), for its studies."""
     return catalogue.entry(dataset).as_published("flaredtdg")
 
 
@@ -145,7 +145,7 @@ def on_device(point: Record, uncut: Points) -> str:
 def least(rows: Sequence[Mapping[str, Any]], systems: int) -> str:
     """Return a note of FlareDTDG's Table 5 and Figures 7 and 8: in how many points its own figure is least, printed and ours.
 
-    rows: of the study, `systems` consecutive ones a point, FlareDTDG's the last.
+    rows: of the study, each with `published` and `ours`; `systems` consecutive ones a point, FlareDTDG's the last.
     """
     count, groups = {"published": 0, "ours": 0}, [rows[i : i + systems] for i in range(0, len(rows), systems)]
     for group in groups:
@@ -244,7 +244,8 @@ def denser(stats: SnapshotStatistics, dataset: str, gb: float) -> float:
 def holdings(point: StudyPoint) -> dict[str, Any]:
     """Count what ESDG, DynaHB and DynaGraph hold to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
 
-    `held`: system -> bytes by term; `features`: those of a snapshot, in the paper's unit, and in `bytes`; `cache`: DynaHB's, GB.
+    `held`: system -> bytes by term (adjacency, inputs, kept, working, total); `features`: those of a snapshot, in the paper's unit, and in
+    `bytes`; `cache`: DynaHB's, GB.
     """
     name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
     footprints = {
@@ -314,9 +315,11 @@ def why_dynagraph(dataset: str, footprints: Terms, theirs: float, assumed: Seque
 
 
 def otherwise() -> dict[str, float]:
-    """Return what assumptions other than those of FlareDTDG's Table 1 would give, for its notes.
+    """Return what assumptions other than those of FlareDTDG's Table 1 would give, for its notes; by name, in GB.
 
-    By name, in GB; but `snapshots`: how many the generated stand-in for papers100M has.
+    Of papers100M: `every` snapshot's features; `apart`: DynaHB's cache if snapshots shared no edges; `whole`: what ESDG holds; `snapshots`:
+    how many the generated stand-in has, a number. Of Rec-Amazon: `thin`: the cache at the features that are trained; `wide`: what ESDG
+    holds at 130 features a node. Of all machines: `devices`, `hosts`: their memory.
     """
     papers, amazon = "ogbn_papers100m", "rec_amazon"
     stats, beds = statistics(papers), presets.cluster("a40-ib")

@@ -46,7 +46,11 @@ def bed() -> SpreadStreams:
 
 
 def spread(replayed: Replayed) -> dict[str, Any]:
-    """Return the simulated seconds and bytes of an optimiser step, a metric of MemShare's studies: what `spread_step` returns."""
+    """Return the simulated seconds and bytes of an optimiser step, a metric of MemShare's studies.
+
+    `step_s`, `epoch_s`, `stages` (seconds by stage), and bytes of rows `fetched` from other ranks, `returned` to them, and `spoken` (of
+    shared hot nodes); means of ranks.
+    """
     return spread_streams.spread_step(replayed)
 
 
@@ -183,9 +187,10 @@ def division(point: StudyPoint) -> dict[str, Any]:
 def neighbours(point: StudyPoint) -> dict[str, float]:
     """Count the neighbours a root samples where the graph is cut into eight, and what it asks of other ranks, for MemShare's Figure 4.
 
-    Settings: `way`: 'recent' (the most recent neighbours), 'decay' (MemShare's: of those across parts a share, recent ones more likely),
-    'decay, not completed' (what that leaves of the most recent) or 'local' (none across parts); `theta`: that share, in expectation;
-    `shared`: share of nodes that all parts have; `size`: events a rank; `steps`; `divisor` of the stand-in. Returns means a root by name.
+    Returns means a root: 'neighbours', 'events asked of other ranks', 'nodes asked of them'. Settings: `way`: 'recent' (the most recent
+    neighbours), 'decay' (MemShare's: of those across parts a share, recent ones more likely), 'decay, not completed' (what that leaves of
+    the most recent) or 'local' (none across parts); `theta`: that share, in expectation; `shared`: share of nodes that all parts have;
+    `size`: events a rank and step; `steps`: how many are counted; `divisor` of the stand-in.
     """
     of, data = dict(point.settings), prepared(bed(), point.dataset, point.setting("divisor"))
     every = max(data.training_events // (PARTS * of["size"] * of["steps"]), 1)
@@ -205,9 +210,10 @@ def neighbours(point: StudyPoint) -> dict[str, float]:
 def volumes(point: StudyPoint) -> dict[str, Any]:
     """Estimate the bytes of communication an event by MemShare's eq. 25, for its Figure 7; also with each ratio applied to its own term.
 
-    `ways`: way -> term -> bytes; `nodes`: their share of eq. 25's total. Features have GDELT's widths. Settings: `divisor` of the stand-in,
-    `shared`: share of nodes that all parts have, `theta`: share of neighbours across parts that is sampled, `sent`: share of shared nodes'
-    events after which ranks synchronise their memory, `size`: events a rank.
+    `ways`: 'eq. 25' or 'each ratio of what it multiplies' -> term (hot_nodes, cold_nodes ... and `total`) -> bytes; `nodes`: the nodes'
+    share of eq. 25's total. Features have GDELT's widths. Settings: `divisor` of the stand-in, `shared`: share of nodes that all parts
+    have, `theta`: share of neighbours across parts that is sampled, `sent`: share of shared nodes' events after which ranks synchronise
+    their memory, `size`: events a rank.
     """
     of, events, known = dict(point.settings), events_of(point.dataset, point.setting("divisor")), counts("gdelt")
     widths = RowBytes(FP32 * (known["node_width"] + bed().width), FP32 * known["edge_width"], FP32 * bed().width)

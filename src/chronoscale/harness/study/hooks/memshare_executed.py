@@ -45,8 +45,8 @@ def summary(passes: list[Pass]) -> dict[str, Any]:
     """Return what executed epochs of one case come to: seconds, scores and what ranks sent, for MemShare's executed studies.
 
     passes: an epoch each, the last one tested. `seconds` by epoch and median `epoch_s`; `validation` AP of all epochs but the last, `test`
-    AP of the last model; `counts` of the last epoch; `spoken`: share of changes to shared nodes that ranks sent each other, NaN where none
-    changed.
+    AP of the last model; `counts`: name -> what ranks counted in the last epoch, such as 'shared_changes' (of shared nodes' memory);
+    `spoken`: share of these that ranks sent each other, NaN where there are none.
     """
     *before, test = (float(one.scores["ap"]) for one in passes)
     seconds, counts = [one.trace.span_ns / 1e9 for one in passes], dict(passes[-1].counts)
@@ -59,8 +59,8 @@ def summary(passes: list[Pass]) -> dict[str, Any]:
 def together(point: StudyPoint) -> dict[str, Any]:
     """Train a point's cases on this machine in turn, an epoch each, for MemShare's Figures 8, 11, 12 and 14 and Tables 3 to 5.
 
-    Setting `cases`: label -> {strategy, and what its ranks share}. Returns `summary` by label. Raises UserError or MachineError with the
-    failed rank's own line.
+    Setting `cases`, JSON: label -> {`strategy`, and settings of what its ranks share}. Returns by label what `summary` does: `seconds`,
+    `epoch_s`, `validation`, `test`, `counts`, `spoken`. Raises UserError or MachineError with the failed rank's own line.
     """
     of, cases = dict(point.settings), json.loads(point.setting("cases"))
     choice = ModelChoice(point.model, of["width"], 1, of["width"], heads=of["heads"], time=of["width"], clock="both")

@@ -128,7 +128,12 @@ def windows_bytes() -> float:
 
 
 def over_block() -> float:
-    """Return bytes of a batch's windows over those of the contiguous stretch of readings that they are cut from, for PGT-I's Figure 9."""
+    """Return how many times as many bytes a batch's windows take as the readings that they are cut from, for PGT-I's Figure 9.
+
+    Of strategy gen-dist-index on PeMS. A batch has consecutive windows (slices of the series: inputs and targets), which overlap: copied
+    out one by one they have batch x reach time steps, the contiguous block of readings has batch + reach - 1. Batch size (windows a GPU)
+    and reach (time steps of a window) are the testbed's.
+    """
     work = workload("pems", "gen-dist-index")
     batch, reach = work.hyper.batch_size, work.windows.reach
     return batch * reach / (batch + reach - 1)
@@ -157,8 +162,9 @@ def host_size() -> float:
 
 
 def held(dataset: str, how: str) -> dict[str, dict[str, float]]:
-    """Return the bytes of host memory by stage (loading to training) and by what is held, for PGT-I's Figures 2 and 6.
+    """Return the bytes of host memory by stage and by what is held there, for PGT-I's Figures 2 and 6.
 
+    Stage ('load', 'windows', 'standardise', 'train') -> what ('file', 'readings', 'inputs', 'targets' or 'standardised copy') -> bytes.
     how: 'copies' (Algorithm 1, whose line 19 standardises into a new array), 'in place' (without that), 'index' (one array, standardised
     into a second), 'gpu-index' (the array, on its way to the device).
     """
@@ -201,9 +207,10 @@ def bars(stages: Mapping[str, Mapping[str, float]], parts: Sequence[str]) -> dic
 
 
 def printed_totals() -> dict[str, float]:
-    """Return the seconds that PGT-I's printed minutes and ratios imply, for its studies: of an epoch on one GPU, and in all on 128.
+    """Return the seconds that PGT-I's printed minutes and ratios imply, for its studies.
 
-    By name: 'one', then strategy with 'epoch', 'before' (preparation) or 'total'.
+    `one`: of an epoch on one GPU. On 128, for 'dist-index' and 'ddp': `... epoch`, `... before` (preparation) and `... total` (all 30
+    epochs and preparation).
     """
     single, ranges = published_rows(4)[1], published_ranges(7)
     whole, before = float(single["minutes"]) * 60, float(single["prepare_s"])

@@ -95,10 +95,10 @@ def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, 
 
 
 def naive(point: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:
-    """Return errors of predictions that learn nothing, by name, on a point's windows, for PGT-I's executed studies.
+    """Return errors of predictions that learn nothing on a point's windows, for PGT-I's executed studies.
 
-    MAE, or MSE where `squared`, in the data's units. phase: 'validation' (as many windows as the point validates) or 'train'. Raises
-    UserError where readings are not installed.
+    By name: 'last value' (of a window's inputs) and 'training mean' (of the sensor); MAE, or MSE where `squared`, in the data's units.
+    phase: 'validation' (as many windows as the point validates) or 'train'. Raises UserError where readings are not installed.
     """
     # in order of time, as all strategies but those with local shuffling on several ranks
     limit = point.batches * point.batch * point.gpus if phase == "validation" else 0

@@ -30,10 +30,9 @@ Why = Callable[[Range, str, float], str]  # of a printed range, a variant and ou
 
 
 def ratios(points: Points, fast: str, slow: str, variant: str, layers: int | None, metric: str = "epoch_s") -> pd.Series[float]:
-    """Return speed-ups of strategy `fast` over `slow`, one for each (dataset, model, layers) that both ran, for REAL's Figures 8 and 11.
+    """Return speed-ups of strategy `fast` over `slow`, indexed by (dataset, model, layers) that both ran, for REAL's Figures 8 and 11.
 
-    metric: what is divided, slow's over fast's. variant: 'as-published' or 'exact' difference maps, for strategies that have them. layers:
-    None: every depth.
+    metric: what is divided, slow's over fast's. variant: 'as-published' or 'exact' maps, where strategies have them. layers: None: all.
     """
     frame = points.table()
     ran = frame[frame["status"].eq("ran") if metric == "epoch_s" else frame["status"].ne("refused")]
@@ -54,7 +53,8 @@ def compared(
 ) -> list[dict[str, object]]:
     """Return the rows of REAL's Figures 8 and 11: each printed range beside our speed-ups, by variant of the difference maps.
 
-    Then rivals of REAL-G+ that have no printed range. why: gives a row's reason. metric: what is divided. suffix: ends a row's label.
+    Then rivals of REAL-G+ that have no printed range. Columns: `what`, published_ and ours_ low, mean, high, `points`, `ratio`, `why`. why:
+    gives a row's reason. metric: what is divided. suffix: ends a row's label.
     """
     rows = []
     extra = [Range(strategy="real-g+", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
@@ -79,7 +79,7 @@ def compared(
 def freed(free: Points) -> Why:
     """Return the function that says whether host copies explain a difference, the reasons of rows in REAL's Figures 8 and 13.
 
-    free: points of the grid, as-published maps only, simulated with host copies that take no time.
+    It takes (printed range, variant, our ratio to it). free: as-published points, simulated with free host copies.
     """
 
     def why(one: Range, variant: str, ratio: float) -> str:
@@ -91,7 +91,10 @@ def freed(free: Points) -> Why:
 
 
 def exchanged(points: Points) -> Why:
-    """Return the function that says what share of a rival's epoch is exchange of neighbours, the reasons of rows in REAL's Figure 8."""
+    """Return the function that says what share of a rival's epoch is exchange of neighbours, the reasons of rows in REAL's Figure 8.
+
+    It takes (printed range, variant, our ratio to it). points: with metric `neighbours`, seconds summed over GPUs.
+    """
 
     def why(one: Range, variant: str, ratio: float) -> str:
         rival = points.where(strategy=one.over, status="ran")
@@ -108,9 +111,9 @@ def nowhere() -> Why:
 
 
 def increments(points: Points) -> Why:
-    """Return the function that says how much of GraphConv's work is increments (differences to the last snapshot), for REAL's Figure 11.
+    """Return the function that says what share of GraphConv's rows are increments (differences to the last snapshot), for REAL's Figure 11.
 
-    points: with metric `increments`. It gives the reasons of rows.
+    It takes (printed range, variant, our ratio to it), and gives a row's reason. points: with metric `increments`, that share.
     """
 
     def why(one: Range, variant: str, ratio: float) -> str:
@@ -146,8 +149,7 @@ def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequ
 def cells(points: Points, base: str) -> dict[str, dict[str, list[float]]]:
     """Return how many times as fast as strategy `base` each strategy is, by depth, for the drawings of REAL's Figures 8 and 13.
 
-    Title of the depth -> strategy -> one number for each (dataset, model), in the order of `shown_cells`. Infinite where a strategy ran out
-    of memory, NaN where it or `base` is missing.
+    Title of the depth -> strategy -> a number for each of `shown_cells`: inf where it ran out of memory, NaN where it or `base` is missing.
     """
     shown = [p for p in points if (p.variant == "as-published" or not p.strategy.startswith("real-")) and p.status != "refused"]
     keys, panels = list(dict.fromkeys((p.dataset, p.model) for p in shown)), {}
@@ -189,9 +191,9 @@ def verdict(strategy: str, share: Mapping[str, float]) -> str:
 
 
 def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of REAL's Figure 10: mean seconds of transfer a GPU, their shares by kind, and whether the paper agrees.
+    """Return the rows of REAL's Figure 10, one a strategy: mean seconds of transfer a GPU, and whether the paper agrees.
 
-    A row a strategy. points: with a metric for each of `kinds`, such as 'CPU-GPU'.
+    Columns: `what`, `published`, `mean transfer s`, a share a kind, `largest`, `why`. kinds: metrics of `points`, such as 'CPU-GPU'.
     """
     table, rows = seconds_a_gpu(points, kinds), list[dict[str, Any]]()
     for name, part in table.groupby("strategy", sort=False):
@@ -205,7 +207,10 @@ def transfers(points: Points, kinds: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def seconds_a_gpu(points: Points, kinds: Sequence[str]) -> pd.DataFrame:
-    """Return simulated seconds of transfer an epoch by kind, mean of GPUs, a row for each point that ran, for REAL's Figure 10."""
+    """Return simulated seconds of transfer an epoch by kind, mean of GPUs, a row for each point that ran, for REAL's Figure 10.
+
+    Columns: dataset, model, strategy, gpus, and those of `kinds`.
+    """
     ran = points.where(status="ran").table("dataset", "model", "strategy", "gpus", *kinds)
     return ran.assign(**{kind: ran[kind] / ran["gpus"] for kind in kinds})
 
@@ -276,7 +281,7 @@ def first_quarter(replayed: Replayed) -> tuple[Floats, float]:
 
 
 def busy(quarter: tuple[Floats, float]) -> dict[str, float]:
-    """Return the mean, least and most of GPUs' busy shares, by name of column, for rows of REAL's Figure 12.
+    """Return the mean, least and most of GPUs' busy shares (columns 'busy share', 'least busy GPU', 'most busy GPU') for REAL's Figure 12.
 
     quarter: busy shares [ranks, 60] of an epoch's first quarter and its seconds, as `first_quarter` returns them.
     """
@@ -296,20 +301,14 @@ def busy_summary(points: Sequence[Mapping[str, Any]]) -> list[dict[Hashable, Any
 
 
 def given_up(strategy: str, gpus: int, moved: float) -> str:
-    """Return the reason of a row of REAL's Figure 15: whether more GPUs give up reuse that one GPU has.
-
-    moved: bytes from host to device over those of one GPU.
-    """
+    """Return the reason of a row of REAL's Figure 15: more GPUs give up reuse if they load `moved` times one GPU's bytes from the host."""
     if moved < 1.05:
         return UNKNOWN
     return f"{strategy} on {gpus} GPUs moves {moved:.2f} times the bytes of one GPU from the host: it gives up type II reuse"
 
 
 def heat(title: str, quarter: tuple[Floats, float]) -> Heat:
-    """Return a panel of the heat maps of REAL's Figure 12: GPUs' busy shares.
-
-    quarter: busy shares [ranks, 60] of an epoch's first quarter and its seconds, as `first_quarter` returns them.
-    """
+    """Return a panel of the heat maps of REAL's Figure 12: GPUs' busy shares [ranks, 60] and seconds, as `first_quarter` returns them."""
     return Heat(title, *quarter)
 
 
@@ -351,7 +350,8 @@ def counts_of(dataset: str) -> dict[str, float]:
 def attributes(point: StudyPoint) -> dict[str, float]:
     """Return mean counts a snapshot of a point's generated data, at published size, for REAL's Table 3.
 
-    `over_full`: edges that an aggregation by difference map sums over (`effective`), over all edges.
+    `nodes`; `active`: those with edges; `edges`; `changed_nodes`, `changed_edges`; `touched`: rows that a change reaches; `effective`:
+    edges that an aggregation by difference map sums over; `over_full`: these over `edges`. `snapshots`: how many.
     """
     ours = statistics(point.dataset)
     edges, effective = float(ours.edges.mean()), ours.effective_edges[1:].mean()
@@ -363,10 +363,10 @@ def attributes(point: StudyPoint) -> dict[str, float]:
 
 
 def accounted(dataset: str, edge: int, changed_edge: int, degrees: int, directions: int = 1) -> dict[str, float]:
-    """Return the GB of full graphs, difference maps and degrees by Table 3's means, and the share saved, for REAL's Table 5.
+    """Return `full_gb` of full graphs, `map_gb` of difference maps, `degree_gb` of degrees, and the share `saved`, for REAL's Table 5.
 
-    edge, changed_edge, degrees: bytes of an edge, of a changed edge, and of a changed node's degrees. directions: 2 where edges are stored
-    both ways.
+    By Table 3's means. edge, changed_edge, degrees: bytes of an edge, of a changed edge, and of a changed node's degrees. directions: 2
+    where edges are stored both ways.
     """
     of = counts_of(dataset)
     full, maps = of["edges"] * edge * directions * of["steps"] / 1e9, of["changed_edges"] * changed_edge * of["steps"] / 1e9
@@ -382,8 +382,8 @@ def saved(full: float, maps: float, degrees: float) -> float:
 def overlaps(point: StudyPoint) -> dict[str, Any]:
     """Return how many edges the first n snapshots of a generated graph share, for n = 1, 2, ...: a point of REAL's Figure 3.
 
-    `over mean edges` of a snapshot, and `over union`: edges in any of them. Settings: nodes, edges, length (snapshots), rate, factor,
-    share.
+    `over mean edges` of a snapshot, and `over union`: edges in any of them; lists. Settings: nodes, edges, length (snapshots), rate x
+    factor (share of edges that change), share (of all edges that a snapshot has).
     """
     graph = GrowthGraph.rmat(
         point.setting("nodes"), point.setting("edges"), point.setting("length"), point.setting("rate") * point.setting("factor"),

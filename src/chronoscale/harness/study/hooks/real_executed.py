@@ -68,7 +68,8 @@ def groups_a_step(schedule: Schedule) -> Floats:
 def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
     """Return the first snapshots of a data set of events, each of so many seconds, without self-edges, for REAL's executed Figure 14.
 
-    groups: that the snapshots make, each of four and one to predict, a snapshot apart.
+    groups: how many groups of four consecutive snapshots train, each a snapshot later than the one before; so that groups + 4 snapshots are
+    returned, as the last group predicts one more.
     """
     events = catalogue.load(dataset)
     assert isinstance(events, EventStream)
@@ -110,9 +111,11 @@ def construction_times(point: StudyPoint) -> dict[str, float]:
 
 
 def snapshot_times(point: StudyPoint) -> dict[str, Any]:
-    """Time every snapshot of a strategy's epoch on this machine, for REAL's Figure 27.
+    """Time every snapshot of a strategy's epoch on this machine, on one rank and generated graphs, for REAL's Figure 27.
 
-    A record each: `form` ('full' aggregation or by difference 'map'), `nodes` and `edges` as eq. 16 reads them, `ms` (median).
+    Returns {'snapshots': a record each}: `form` ('full' aggregation or by difference 'map'), `nodes` and `edges` that are summed over, as
+    eq. 16 reads them, `ms` (median), and where it is: `unit` (group) and `step` in that. Settings: nodes, edges, length (snapshots), churn
+    (share of edges that change), seed, width, repeats.
     """
     of = dict(point.settings)
     sequence = GrowthGraph.rmat(of["nodes"], of["edges"], of["length"], of["churn"], of["seed"]).sequence()
@@ -153,7 +156,8 @@ def predict(fitted: pd.DataFrame, targets: pd.DataFrame) -> Floats:
 def predicted_times(fitted: Points, tested: Points) -> list[dict[Hashable, Any]]:
     """Return the snapshots of `tested` with eq. 16's prediction, fitted to `fitted`, and its relative error, for REAL's Figure 27.
 
-    fitted, tested: points measured by `snapshot_times`.
+    fitted, tested: points measured by `snapshot_times`. A record each: that of `snapshot_times`, with `predicted` (ms) and `error`
+    (absolute; 0.1: 10 %).
     """
     known, targets = (pd.DataFrame([line for one in points for line in one.snapshots]) for points in (fitted, tested))
     targets["predicted"] = predict(known, targets)
@@ -174,8 +178,10 @@ def random_graph(nodes: int, degree: float, seed: int) -> CSR:
 def aggregation_times(point: StudyPoint) -> dict[str, Any]:
     """Time GraphConv's aggregation on random graphs on this machine, on one thread, for REAL's Figure 17.
 
-    A row a repeat and degree: columns that a fit of cost curves reads, and CPU time in `ns`. Degrees come in random order in every repeat,
-    after a warm-up. Settings: nodes, width, degrees, most (edges), repeats.
+    Returns {'times': records}, one for each repeat and mean degree: `ns` of CPU time; `nodes`, `edges`, `width`, `degree`; and the other
+    columns of a profile's sample, which cost curves are fitted to (`op`, `lane`, `variant`, `rows`, `bytes`, `flops`, `kernels`, ...).
+    Degrees come in random order in every repeat, after a warm-up. Settings: nodes, width, degrees, repeats, most: graphs with more edges
+    than that are left out.
     """
     nodes, width, rows, threads = point.setting("nodes"), point.setting("width"), [], torch.get_num_threads()
     torch.set_num_threads(1)
@@ -199,12 +205,16 @@ def aggregation_times(point: StudyPoint) -> dict[str, Any]:
 
 
 def timings(points: Points) -> pd.DataFrame:
-    """Return what `aggregation_times` measured at all points as one table, for REAL's Figure 17."""
+    """Return `aggregation_times`'s records of all points (`ns`, `nodes`, `degree` ...) as one table, for REAL's Figure 17."""
     return pd.DataFrame([line for one in points for line in one.times])
 
 
 def median_times(points: Points) -> list[dict[Hashable, Any]]:
-    """Return median and quartiles of aggregation times in ms, by nodes and degree, for REAL's Figure 17."""
+    """Return median and quartiles of measured aggregation times, for REAL's Figure 17.
+
+    points: measured by `aggregation_times`. A record for each number of nodes and mean degree: `nodes`, `degree`, and in ms `ms` (median),
+    `low` and `high` (quartiles).
+    """
     quantiles = {name: ("ns", lambda ns, q=q: float(np.quantile(ns, q)) / 1e6) for name, q in (("ms", 0.5), ("low", 0.25), ("high", 0.75))}
     lines: list[dict[Hashable, Any]] = timings(points).groupby(["nodes", "degree"], as_index=False).agg(**quantiles).to_dict("records")
     return lines
@@ -219,7 +229,10 @@ def fitted_forms(points: Points) -> Fit:
 
 
 def fitted_curves(points: Points, fitted: Fit) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the fitted curve of aggregation time for drawings of REAL's Figure 17: 'N nodes' -> (degrees, ms)."""
+    """Return the fitted curve of aggregation time for drawings of REAL's Figure 17: 'N nodes' -> (degrees, ms).
+
+    points: measured by `aggregation_times`. fitted: the curve, as `fitted_forms` returns it.
+    """
     curves = {}
     for nodes, part in timings(points).drop_duplicates(["nodes", "degree"]).sort_values("degree").groupby("nodes"):
         columns = {name: part[name].to_numpy(np.float64) for name in DESCRIBED}

@@ -35,7 +35,8 @@ SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyp
 def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
     """Return how MemShare's ranks share the memory of hot nodes at a study's point.
 
-    settings: of the point, of which `policy`, `shared`, `theta` and `alpha` are read; defaults for those that are missing.
+    settings: of the point, of which `policy` (of partitioning), `shared` (share of nodes that all ranks have), `theta` (share of remote
+    neighbours sampled) and `alpha` (how far a memory turns before ranks send it) are read; defaults for those that are missing.
     """
     return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
 
@@ -167,9 +168,9 @@ def prepared(testbed: SpreadStreams, dataset: str, divisor: int) -> PreparedStre
 def spread_step(replayed: Replayed) -> dict[str, Any]:
     """Return the simulated seconds and bytes of an optimiser step, means of ranks; a metric of MemShare's studies.
 
-    `step_s`: from the end of a step to that of the next; `epoch_s`: of all of the paper's steps; `stages`: seconds by stage (lanes overlap,
-    so that they add up to more); bytes `fetched` from other ranks, `returned` to them (contributions to rows that they own), and `spoken`:
-    of shared hot nodes, all-gathered.
+    `step_s`: from the end of a step to that of the next; `epoch_s`: of all of the paper's steps; `stages`: seconds of 'sampling', 'remote
+    fetching', 'memory updating', 'message passing', 'backward' and 'remote aggregation' (lanes overlap, so that they add up to more); bytes
+    `fetched` from other ranks, `returned` to them (contributions to rows that they own), and `spoken`: of shared hot nodes, all-gathered.
     """
     schedule, trace, tests = replayed.schedule, replayed.trace, replayed.point.setting("tests", False)
     counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests

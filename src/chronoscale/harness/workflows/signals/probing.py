@@ -18,8 +18,9 @@ from chronoscale.strategies.workload import Workload
 
 
 def batch_planner(strategy: Strategy) -> SignalStrategy:
-    """Return the strategy with the type of those on signals, which say how batches reach their device. Raises UserError for another
-    strategy.
+    """Return a strategy for a signal typed as such, for `chronoscale profile` and `train`, which ask it how batches reach the device.
+
+    Raises UserError for a strategy that is no SignalStrategy.
     """
     if not isinstance(strategy, SignalStrategy):
         raise UserError(f"strategy '{strategy.name}': one on signals is a SignalStrategy, so that its batches can be executed")

@@ -38,12 +38,18 @@ def cut_chunks(run: Run, sequence: SnapshotSequence, count: int) -> Path:
 
 
 def load_chunks(file: Path, sequence: SnapshotSequence, count: int) -> Chunks:
-    """Load the vertex chunks that `cut_chunks` has written to a run. count: of chunks."""
+    """Load the vertex chunks of an experiment's run, to plan FlareDTDG with.
+
+    file: that `cut_chunks` has written, int32 [N]. sequence: the snapshots that were cut. count: of chunks.
+    """
     return Chunks(read_array(file, np.int32, (sequence.num_nodes,), "chunks"), count)
 
 
 def digest(sequence: SnapshotSequence, count: int) -> str:
-    """Return the SHA-256 of all that METIS is given (edges, nodes, number of chunks), the name of the chunks in this machine's cache."""
+    """Return the name under which `chronoscale bench`, `train` and `simulate` keep a run's METIS chunks in this machine's cache.
+
+    It is a SHA-256 of all that METIS is given: the snapshots' edges, the number of nodes, and `count`, the number of chunks.
+    """
     hashed = sha256(HOW + f" {sequence.num_nodes} {count} ".encode())
     for column in (sequence.ptr, sequence.src, sequence.dst):
         hashed.update(np.ascontiguousarray(column).tobytes())

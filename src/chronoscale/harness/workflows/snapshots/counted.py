@@ -21,10 +21,10 @@ from chronoscale.harness.runs import cache, content
 
 
 def statistics(key: str, snapshots: Callable[[], Iterable[Snapshot]]) -> SnapshotStatistics:
-    """Count snapshots to plan with, or read the counts from this machine's cache: of thousands, counting takes longer than simulating.
+    """Count nodes, edges and changes of an experiment's snapshots to plan with, or read the counts from this machine's cache.
 
-    key: names all that the counts depend on, as `key` makes it. snapshots: called for them where nothing is cached. The experiment's
-    `scale` is not in the counts.
+    Of thousands of snapshots, counting takes longer than simulating. key: names all that the counts depend on, as `key` makes it.
+    snapshots: called for the snapshots where nothing is cached. The experiment's `scale` is not in the counts.
     """
     known = cache.cache_folder() / "statistics" / f"{key}.npz"
     if not known.exists():
@@ -35,9 +35,10 @@ def statistics(key: str, snapshots: Callable[[], Iterable[Snapshot]]) -> Snapsho
 
 
 def halos(key: str, snapshots: Callable[[], Iterable[Snapshot]], counts: Sequence[int]) -> Float64:
-    """Estimate the rows of other parts that a part reads of each snapshot if vertices fell into parts at random, float64 [T, counts].
+    """Estimate how many rows of other parts a part reads of each snapshot of an experiment, if vertices fell into parts at random.
 
-    Computed once on this machine and cached. key: as of `statistics`. counts: numbers of parts.
+    counts: numbers of parts. Returns float64 [snapshots, len(counts)], computed once on this machine and cached. key, snapshots: as of
+    `statistics`.
     """
     folder = cache.cache_folder() / "halos"
     files = {count: folder / f"{key}-{count}.npz" for count in counts}

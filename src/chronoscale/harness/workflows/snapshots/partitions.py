@@ -33,7 +33,10 @@ def cut_parts(run: Run, sequence: SnapshotSequence, parts: int) -> Path:
 
 
 def count_partition(sequence: SnapshotSequence, assignment: Path, parts: int) -> Partition:
-    """Count rows, edges and halo of every part of every snapshot, to plan with. assignment: a file of `cut_parts`."""
+    """Count rows, edges and halo (rows of other parts that it reads) of every part of an experiment's snapshots, to plan with.
+
+    assignment: file of each vertex's part, int32 [N], as `cut_parts` returns it. parts: how many.
+    """
     return Partition(*VertexPartition(read_array(assignment, np.int32, (sequence.num_nodes,), "partition"), parts).count(sequence))
 
 
@@ -96,8 +99,9 @@ def _chunking(experiment: SnapshotExperiment, run: Run | None) -> Chunking:
 
 
 def random_partitions(experiment: SnapshotExperiment, work: Workload, counts: Collection[int]) -> Mapping[int, Partition]:
-    """Estimate the counts of METIS's partition by those of a uniform random one, for simulations without the graph; by number of parts.
+    """Estimate the counts of METIS's partition by those of a uniform random one, for simulations without the graph.
 
+    work: the experiment's, uncut. counts: numbers of parts. Returns by number of parts the rows, edges and halo of every part and snapshot.
     Warns that METIS would cut less.
     """
     halos = expected_halos_of(experiment, list(counts))

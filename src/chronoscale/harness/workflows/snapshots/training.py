@@ -61,7 +61,10 @@ def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, dat
 
 
 def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
-    """Score naive predictions on the test period and write them beside a training, for its table; nothing where no test is held out."""
+    """Score predictions that learn nothing on the test snapshots, for the table of `chronoscale train`, which shows them beside the model.
+
+    folder: of the training; they go to its file `naive.json`: name -> score -> value. Nothing is written where no test is held out.
+    """
     held = experiment.hyper.held
     if held.test:
         split = held.split(len(sequence))

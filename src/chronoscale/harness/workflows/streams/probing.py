@@ -17,9 +17,9 @@ from chronoscale.strategies.workload import Workload
 
 
 def batch_planner(strategy: Strategy) -> Planner:
-    """Return the strategy with the type of those on event streams, which say how batches are fed, or what ranks share.
+    """Return a strategy for event streams typed as such, for `chronoscale profile`, which asks it how batches are fed, or what ranks share.
 
-    Raises UserError for another strategy.
+    Raises UserError for a strategy that is no StreamStrategy or SpreadStrategy.
     """
     if not isinstance(strategy, Planner):
         raise UserError(

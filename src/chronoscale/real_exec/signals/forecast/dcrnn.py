@@ -54,7 +54,10 @@ class DiffusionGru(nn.Module):
         return torch.addmm(self.bias, spread, weights[0].flatten(0, 1))
 
     def wide(self, x: Tensor, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:
-        """Return what an input [N B, width] adds to a DCRNN cell's gates, [N B, 3 H]. weights: as `weights` returns them."""
+        """Return what an input [N B, width] adds to a DCRNN cell's gates, [N B, 3 H].
+
+        weights: as `weights` returns them. walks: random walks on the sensors' graph, by which x is diffused.
+        """
         return walks.convolve(x, weights[0], self.bias)
 
     def forward(self, base: Tensor, state: Tensor | None, weights: tuple[Tensor, Tensor, Tensor], walks: Walks) -> Tensor:

@@ -30,7 +30,10 @@ class WindowStates(Protocol):
         ...
 
     def keep(self, step: int, layer: int, after: list[Tensor]) -> None:
-        """Keep, of the hidden state after a snapshot, what the next window inherits at its place (`step`)."""
+        """Keep, on this rank, what the next window inherits of the hidden state after a snapshot.
+
+        step: the snapshot's place in the window, the oldest first. after: the state's tensors after it, in `layer`.
+        """
         ...
 
 

@@ -35,16 +35,18 @@ def no_work(rows: Count) -> Work:
 
 
 def product(rows: Count, inner: int, outer: int) -> Work:
-    """Count the work of a matrix product: `rows` rows, [rows, inner] times [inner, outer]."""
+    """Count the flops and moved fp32 values of a matrix product: `rows` rows, [rows, inner] times [inner, outer]."""
     return Work(2 * rows * inner * outer, rows * (inner + outer) + inner * outer)
 
 
 def pairwise(rows: Count, heads: int, slots: int, width: int) -> Work:
-    """Count the work of attention between every row and its own `slots` sampled neighbours, `width` values each, by `heads` heads: the
-    scores, or their weighted sums."""
+    """Count the flops and moved fp32 values of attention's scores, or of its weighted sums, for counts of a model's work.
+
+    Between each of `rows` rows and its own `slots` sampled neighbours, `width` values each, by `heads` heads.
+    """
     return Work(2 * rows * heads * slots * width, rows * (slots * width + heads * (slots + width)))
 
 
 def passes(values: Count, times: int = 1) -> Work:
-    """Count elementwise work that reads or writes so many values, `times` times."""
+    """Count elementwise work that reads or writes so many fp32 values, `times` times: values moved, no flops."""
     return Work(0, values * times)

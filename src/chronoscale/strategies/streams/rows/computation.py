@@ -16,9 +16,9 @@ from chronoscale.strategies.streams.rows.work import class_work, embed_work, lay
 def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: Ints, held: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
     """Add the rows that compute the forward pass of batches of events to a plan: layers, then scores of links or classes.
 
-    phase: the batches of training or validation; site: the rows' columns rank, unit ...; ready: handles that the first layer waits for;
-    held: bytes that a batch has on the device, int64 [batches]. Returns the last row's handles, and three totals: flops, bytes that their
-    gradient moves, and bytes saved for it; int64 [batches] each.
+    phase: the batches of training or validation; site: the rows' columns rank, unit ...; ready: rows that the first layer waits for
+    (handles: what `builder.add` returns, int64 [batches]); held: bytes that a batch has on the device, int64 [batches]. Returns the last
+    row's handles, and three totals: flops, bytes that their gradient moves, and bytes saved for it; int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work
@@ -71,8 +71,11 @@ def gradient_law(op: Op) -> str:
 
 
 def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: tuple[Ints, Ints, Ints], held: Ints) -> Ints:
-    """Add the rows of the backward pass of batches of events to a plan, and return their handles. total, held: as `add_forward` returns and
-    takes them."""
+    """Add the rows of the backward pass of batches of events to a plan, and return their handles (int64 [batches], to wait for).
+
+    phase: the batches of training; site: the rows' columns rank, unit ...; total: flops, bytes moved and bytes saved, as `add_forward`
+    returns them; held: bytes that a batch has on the device, which are freed, int64 [batches].
+    """
     work, (flops, moved, saved) = phase.work, total
     sizes: Columns = {"nodes": work.nodes, "edges": work.targets.sum(1), "rows": work.roots, "width": phase.shape.hidden}
     back: Columns = {"flops": 2 * flops, "bytes": moved, "free": held + saved}
@@ -80,9 +83,11 @@ def add_backward(builder: Builder, phase: BasePhase[Any], site: Columns, total: 
 
 
 def add_update(builder: Builder, phase: BasePhase[Any], site: Columns, backward: Ints, collective: Ints) -> tuple[Ints, Ints]:
-    """Add the all-reduce of the gradients and the optimiser step to a plan on events, on every rank, with events or without. backward:
-    handles of the backward pass; collective: an id for each batch's all-reduce. Returns handles of the first of these rows, and of the
-    last."""
+    """Add the all-reduce of the gradients and the optimiser step to a plan on events, on every rank, with events or without.
+
+    site: the rows' columns rank, unit ...; backward: handles of the backward pass (int64 [batches], what `builder.add` returns);
+    collective: an id for each batch's all-reduce. Returns handles of the first of these rows, and of the last.
+    """
     parameters, ready = phase.shape.parameters, backward
     if phase.ranks > 1:
         reduced: Columns = {"collective": collective, "bytes": parameters * FP32}

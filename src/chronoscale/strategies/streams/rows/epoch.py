@@ -86,7 +86,10 @@ def plan_epoch(name: str, workload: Workload, ranks: int, feeding: StreamFeeding
 
 
 def count_rows(workload: Workload, ranks: int, feeding: StreamFeeding) -> int:
-    """Count the rows that `plan_epoch` will plan for an event stream, without sampling, so that plans too large for memory are refused."""
+    """Count the rows that `plan_epoch` will plan for an event stream, without sampling, so that plans too large for memory are refused.
+
+    feeding: how the strategy samples, caches and sends batches.
+    """
     hyper = workload.hyper
     shape = shape_of(workload)
     data = workload.events

@@ -14,8 +14,9 @@ from chronoscale.strategies.streams.rows.work import update_work
 def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) -> tuple[Ints, Ints, Ints]:
     """Add the rows that sample batches of events, gather and send their features, and bring them to where they are read, to a plan.
 
-    ahead, compute: the rows' columns where batches are prepared, and where they are computed. Returns handles of the first row and of the
-    last, and the bytes that stay allocated until the batch is over, int64 [batches] each.
+    phase: the batches of training or validation. ahead, compute: the rows' columns (rank, unit ...) where batches are prepared, and where
+    they are computed. Returns handles of the first row and of the last (what `builder.add` returns, for rows that wait for them), and the
+    bytes that stay allocated until the batch is over, int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work
@@ -48,8 +49,9 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
     """Add the rows that bring node memory to the device and update it to a plan on events.
 
-    known: the rows' columns, and handles after which memory is known; compute: columns of rows that compute. Returns handles of the last
-    row, and the bytes that stay allocated until the batch is over, int64 [batches] each.
+    phase: the batches of training or validation. known: the rows' columns (rank, unit ...), and handles (what `builder.add` returns) of
+    rows after which memory is known; compute: columns of rows that compute. Returns handles of the last row, and the bytes that stay
+    allocated until the batch is over, int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work

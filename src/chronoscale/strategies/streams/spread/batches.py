@@ -74,7 +74,10 @@ class RowChain:
 
 
 def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
-    """Add the rows of training's or validation's batches to a plan whose ranks spread node memory: sampling to the last write."""
+    """Add the rows of all batches to a plan whose ranks spread node memory: sampling, reads, computation, and writes of memory.
+
+    phase: the batches of training or of validation. Returns handles (int64 [iterations, ranks] each) of rows that batches wait for.
+    """
     work = phase.work
     there = phase.work.events > 0
     line = RowChain(builder, phase)
@@ -102,11 +105,11 @@ def add_batches(builder: Builder, phase: SpreadPhase) -> BatchHandles:
 
 
 def link_batches(builder: Builder, unit: BatchHandles, phase: SpreadPhase) -> None:
-    """Let planned batches of events wait for the earlier ones that they need, where ranks spread node memory. unit: handles of all batches'
-    rows.
+    """Let planned batches of events wait for the earlier ones that they need, where ranks spread node memory.
 
-    Where nothing overlaps, a batch waits for the one before. Else remote rows and memory are read when what they may miss at most is all
-    that is not settled, and before more is.
+    unit: handles of the batches' rows, as `add_batches` returns them. phase: the batches of training or of validation. Where nothing
+    overlaps, a batch waits for the one before. Else remote rows and memory are read when what they may miss at most is all that is not
+    settled, and before more is.
     """
     if not phase.sharing.pipelined:
         builder.link(unit.first[1:].ravel(), unit.last[:-1].ravel())

@@ -76,8 +76,11 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 
 
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
-    """Count the rows that `plan_epoch` will plan where node memory is spread over ranks, without sampling: as if every rank had events in
-    every iteration."""
+    """Count the rows that `plan_epoch` will plan where node memory is spread over ranks, without sampling.
+
+    As if every rank had events in every iteration; plans too large for memory are refused by it. sharing: how ranks sample and share
+    memory.
+    """
     hyper = workload.hyper
     shape = shape_of(workload)
     data = workload.events
