@@ -12,7 +12,7 @@ from chronoscale.harness.cli.session import begin
 from chronoscale.harness.compare import shown
 from chronoscale.harness.compare.compare import compare as run_comparison
 from chronoscale.harness.compare.compare import compared
-from chronoscale.harness.compare.outcome import comparison
+from chronoscale.harness.compare.reading import comparison
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
 
