@@ -52,7 +52,9 @@ def lose(inline: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]
             if record.epoch == epochs:
                 monkeypatch.setattr(epoch_loop, "save_epoch", checkpoint.save_epoch)
                 (folder / ".checkpoint.pt").write_bytes(b"half")
-                (folder.parent / ".lock").unlink()  # a process that is killed holds it no longer
+                next(
+                    lock for parent in folder.parents if (lock := parent / ".lock").exists()
+                ).unlink()  # a process that is killed holds it no longer
                 raise MachineError("rank 0 of 'train' was lost (SIGKILL)")
             checkpoint.save_epoch(folder, record, learner, state)
 

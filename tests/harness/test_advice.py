@@ -189,7 +189,8 @@ def test_doing_less_is_not_faster():
         assert [one.front for one in choices] == [True, False, False]
         assert choices[2].rank is None and choices[2].why == "nothing says how many targets an epoch trains on"
         assert cautions(choices) == [
-            "an epoch of those that rank is 3 to 3 steps on 250,000 to 1,000,000 targets: no rank says how many epochs an error takes"
+            "an epoch of those that rank is 3 to 3 steps on 250,000 to 1,000,000 targets: no rank says how many epochs an error takes, "
+            "`chronoscale compare` does"
         ]
     assert cautions(ranked(all_of)) == []
     assert [one.candidate.strategy for one in ranked(unknown, objective="memory")] == ["mine"]

@@ -26,6 +26,7 @@ class Strategy(ABC):
     title: str
     source: str
     summary: str = ""  # what it does, one sentence
+    ablates: str = ""  # the strategy of which it leaves out or changes a part, to show what that is worth
     family: ClassVar[str]  # of dynamic graphs that it plans for, as `Workload.family`
     kind: ClassVar[str]  # of its schedules, as `Schedule.kind`: what executes them
     executes: ClassVar[bool] = True  # False: planned from a model of its data; there is nothing that ranks could execute

@@ -62,4 +62,4 @@ def _differences(choices: Sequence[Choice]) -> list[str]:
         return []
     steps, targets = ([point.steps for point in ranked], [point.targets for point in ranked])
     ends = [f"{min(values):,} to {max(values):,} {name}" for name, values in (("steps", steps), ("targets", targets))]
-    return [f"an epoch of those that rank is {' on '.join(ends)}: no rank says how many epochs an error takes"]
+    return [f"an epoch of those that rank is {' on '.join(ends)}: no rank says how many epochs an error takes, `chronoscale compare` does"]

@@ -31,6 +31,7 @@ class Commands(LazyGroup):
         ),
         "simulate": Entry(f"{_HERE}.loop:simulate", "Replay every strategy on every number of GPUs of the cluster."),
         "advise": Entry(f"{_HERE}.advise:advise", "Rank strategies, numbers of GPUs, clusters and settings; say what each is bound by."),
+        "compare": Entry(f"{_HERE}.compare:compare", "Train every strategy to one target from several seeds; who is first, and how sure."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
         "report": Entry(
             f"{_HERE}.report:report", "Write one HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."

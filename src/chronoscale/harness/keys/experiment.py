@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.advise import AdviceKeys
+from chronoscale.harness.keys.compare import CompareKeys
 from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
 from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, Steps, Width
@@ -158,6 +159,7 @@ class Experiment(Part):
     uncertainty: UncertaintyKeys = Field(UncertaintyKeys(), description="simulated: what is not known of the time that things take")
     failures: FailureKeys | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
     advise: AdviceKeys = Field(AdviceKeys(), description="what `chronoscale advise` compares, and by what")
+    compare: CompareKeys = Field(CompareKeys(), description="what `chronoscale compare` trains to, and how often")
     seed: int = Field(0, ge=0, le=2**63 - 1, description="of generated data, parameters and orders")
 
     @property
@@ -183,6 +185,11 @@ class Experiment(Part):
     @abstractmethod
     def hyper(self) -> Hyper:
         """Hyper-parameters of the experiment that strategies plan with."""
+
+    @property
+    def validates(self) -> bool:
+        """Whether a training of the experiment has scores on validation."""
+        return self.hyper.validate
 
     @property
     def scales_rate(self) -> bool:

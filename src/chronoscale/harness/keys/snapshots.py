@@ -143,6 +143,10 @@ class SnapshotExperiment(Experiment):
         return task_of(self.training.task)
 
     @property
+    def validates(self) -> bool:
+        return self.training.validation > 0
+
+    @property
     def scales_rate(self) -> bool:
         """Whether the learning rate of an optimiser step grows with the snapshot groups that it averages over (REAL §7.4)."""
         return self.training.scale_learning_rate

@@ -109,6 +109,11 @@ class Workflow(ABC, Generic[E]):
         """
         return dict.fromkeys(counts, work)
 
+    def naive_scores(self, experiment: E, run: Run) -> Mapping[str, Mapping[str, float]]:
+        """Return scores on validation of predictions that need no model, by name, which `chronoscale compare` puts beside trainings; none
+        where the family has no such predictions. run: whose stored data are read."""
+        return {}
+
     def notes(self, experiment: E, run: Run) -> list[str]:
         """Return sentences that a report prints beside a run's results, such as what was left out of an epoch."""
         return []

@@ -13,21 +13,21 @@ from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
-from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.evaluated_plans import BindTrainer, FixedPlans
 from chronoscale.real_exec.snapshots.hybrid.program import HybridProgram
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial, shared_material
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
-from chronoscale.real_exec.snapshots.published_plans import PublishedPlans
+from chronoscale.real_exec.snapshots.published_plans import PublishedPlans, newest_plan
 from chronoscale.real_exec.snapshots.region import PartRegion, Region, WholeRegion
 from chronoscale.real_exec.snapshots.sampled.program import SampledProgram
 from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, group_splits, running_splits, window_splits
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.real_exec.training.plans import Kind, MakePlans
+from chronoscale.real_exec.training.plans import Kind, MakePlans, Plans
 from chronoscale.records import read_array
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
@@ -90,8 +90,15 @@ def _kind(bind: BindTrainer, plans: MakePlans | None = None, make_splits: MakeSc
     return Kind(tested, plans or partial(FixedPlans, bind, make_splits))
 
 
+def _plans_of_groups(job: Job, schedule: Schedule, context: Context) -> Plans:
+    """Follow the plans that are published in the job's folder (REAL's stages); without any, the schedule alone."""
+    if newest_plan(Path(job.out)) >= 0:
+        return PublishedPlans(job, schedule, context)
+    return FixedPlans(_groups, group_splits, job, schedule, context)
+
+
 KINDS: Mapping[str, Kind] = {
-    "groups": _kind(_groups, PublishedPlans),
+    "groups": _kind(_groups, _plans_of_groups),
     "snapshots": _kind(_snapshots),
     "parts": _kind(_parts),
     "blocks": _kind(_blocks, make_splits=running_splits),

@@ -24,6 +24,7 @@ FAST_MERGED = StreamStrategy(
     "FAST §4, MemShare §4.3",
     MERGED,
     summary="As fast, but each node and edge of a batch is computed on once.",
+    ablates="fast",
 )
 
 # What SlimCache is made of (Figures 5 and 8).
@@ -33,6 +34,7 @@ COMPRESSED = StreamStrategy(
     "FAST §6.3, Figure 8b",
     StreamFeeding(compressed=True),
     summary="As tgl, with compressed transfers: a row is sent once a batch, however often it was sampled.",
+    ablates="fast",
 )
 CACHED = StreamStrategy(
     "fast-cached",
@@ -40,6 +42,7 @@ CACHED = StreamStrategy(
     "FAST §4.2",
     StreamFeeding(placement=Greedy.name),
     summary="As tgl, with a greedy cache of features on the GPU.",
+    ablates="fast",
 )
 HALVED = StreamFeeding(compressed=True, placement=Even.name)
 EVEN = StreamStrategy(
@@ -48,6 +51,7 @@ EVEN = StreamStrategy(
     "FAST Figure 5b",
     HALVED,
     summary="As fast-compressed, with a cache that is split in half between nodes and events.",
+    ablates="fast",
 )
 
 # The ladder of Figure 11c, with operators edge by edge on all rungs: TGL's node after node, and then FAST's.
@@ -58,6 +62,7 @@ NONE = StreamStrategy(
     LADDER,
     StreamFeeding(operators="nodes"),
     summary="As tgl, with attention computed node after node.",
+    ablates="fast",
 )
 SC = StreamStrategy(
     "fast-sc",
@@ -65,6 +70,7 @@ SC = StreamStrategy(
     LADDER,
     StreamFeeding(compressed=True, placement=Greedy.name, operators="nodes"),
     summary="As fast-none, with compressed transfers and a greedy cache (SlimCache).",
+    ablates="fast",
 )
 TE = StreamFeeding(compressed=True, placement=Greedy.name, operators="edges")
 SC_TE = StreamStrategy(
@@ -73,6 +79,7 @@ SC_TE = StreamStrategy(
     LADDER,
     TE,
     summary="As fast-sc, with attention computed edge by edge, a thread an edge.",
+    ablates="fast",
 )
 SC_TE_TA = StreamStrategy(
     "fast-sc-te-ta",
@@ -80,4 +87,5 @@ SC_TE_TA = StreamStrategy(
     LADDER,
     replace(TE, bound=True),
     summary="As fast-sc-te, with sampling threads bound to processors.",
+    ablates="fast",
 )

@@ -39,6 +39,7 @@ class WindowStrategy(SnapshotStrategy):
     shrinks: bool = True
     inherits: bool = True
     summary: str = ""
+    ablates: str = ""
     kind: ClassVar[str] = "blocks"
     chunked: ClassVar[bool] = True
 
@@ -113,6 +114,7 @@ ROUND_ROBIN = WindowStrategy(
     _decayed_history,
     round_robin,
     summary="As flaredtdg, but the snapshots of a window are computed in turn, whichever is ready first.",
+    ablates="flaredtdg",
 )
 IN_ORDER = WindowStrategy(
     "flaredtdg-no-overlap",
@@ -121,6 +123,7 @@ IN_ORDER = WindowStrategy(
     _decayed_history,
     one_by_one,
     summary="As flaredtdg, but nothing overlaps: every row waits for the one before it.",
+    ablates="flaredtdg",
 )
 REMAPPED = WindowStrategy(
     "flaredtdg-remap",
@@ -129,6 +132,7 @@ REMAPPED = WindowStrategy(
     _decayed_history,
     shrinks=False,
     summary="As flaredtdg, but what is kept of older snapshots is built anew in every step.",
+    ablates="flaredtdg",
 )
 FULL_HISTORY = WindowStrategy(
     "full-history",
@@ -136,6 +140,7 @@ FULL_HISTORY = WindowStrategy(
     "FlareDTDG §4.3, Table 6",
     _whole_history,
     summary="As flaredtdg, but windows keep all of their snapshots whole.",
+    ablates="flaredtdg",
 )
 RECENT_ONLY = WindowStrategy(
     "recent-only",
@@ -144,6 +149,7 @@ RECENT_ONLY = WindowStrategy(
     _recent_history,
     inherits=False,
     summary="As flaredtdg, but windows have recent snapshots only, and begin without a hidden state.",
+    ablates="flaredtdg",
 )
 RECENT_STATES = WindowStrategy(
     "recent-states",

@@ -24,6 +24,7 @@ SHARED = SpreadStrategy(
     LADDER,
     Sharing(shared=True),
     summary="As tgl-dist, with a copy of the hot nodes on every GPU.",
+    ablates="memshare",
 )
 SMOOTHED = replace(SHARED.sharing, synchronised="significant", smooth=True)
 HISTORY = SpreadStrategy(
@@ -32,6 +33,7 @@ HISTORY = SpreadStrategy(
     LADDER,
     SMOOTHED,
     summary="As memshare-shared, but only significant changes of hot nodes are synchronised, and memory is smoothed.",
+    ablates="memshare",
 )
 DECAYED = replace(SMOOTHED, neighbours="decay")
 DECAY = SpreadStrategy(
@@ -40,6 +42,7 @@ DECAY = SpreadStrategy(
     LADDER,
     DECAYED,
     summary="As memshare-history, but remote neighbours are sampled with a lower probability.",
+    ablates="memshare",
 )
 NEGATIVES = SpreadStrategy(
     "memshare-negatives",
@@ -47,6 +50,7 @@ NEGATIVES = SpreadStrategy(
     LADDER,
     replace(DECAYED, negatives=True),
     summary="As memshare-decay, but most negative samples are drawn from the own part.",
+    ablates="memshare",
 )
 
 # What sampling and synchronisation are compared with (Figures 13 and 14).
@@ -57,6 +61,7 @@ RECENT = SpreadStrategy(
     OF_SAMPLING,
     replace(ALL, neighbours="recent"),
     summary="As memshare, but the most recent neighbours are sampled, wherever they are.",
+    ablates="memshare",
 )
 LOCAL = SpreadStrategy(
     "memshare-local",
@@ -64,6 +69,7 @@ LOCAL = SpreadStrategy(
     OF_SAMPLING,
     replace(ALL, neighbours="local"),
     summary="As memshare, but only neighbours of the own part are sampled.",
+    ablates="memshare",
 )
 EVERY = replace(ALL, synchronised="all", smooth=False)
 UPDATED = SpreadStrategy(
@@ -72,6 +78,7 @@ UPDATED = SpreadStrategy(
     OF_MEMORY,
     EVERY,
     summary="As memshare, but every change of a hot node is synchronised.",
+    ablates="memshare",
 )
 NEVER = SpreadStrategy(
     "memshare-never",
@@ -79,4 +86,5 @@ NEVER = SpreadStrategy(
     OF_MEMORY,
     replace(EVERY, synchronised="never"),
     summary="As memshare, but changes of hot nodes are never synchronised.",
+    ablates="memshare",
 )

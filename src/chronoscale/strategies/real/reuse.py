@@ -45,6 +45,7 @@ REAL_TYPE1 = RealType1(
     "REAL §4.1",
     Reuse(snapshots=True),
     summary="As psg, but only the changes between the snapshots of a group are sent and computed.",
+    ablates="real-g+",
 )
 REAL_REUSE = ScheduledStrategy(
     "real-reuse",
@@ -52,4 +53,5 @@ REAL_REUSE = ScheduledStrategy(
     "REAL §4.2, §7.3",
     pair_consecutive,
     summary="As real-type1, and each GPU trains two consecutive groups together, which share snapshots.",
+    ablates="real-g+",
 )

@@ -45,6 +45,7 @@ class ScheduledStrategy(GroupStrategy):
     source: str
     seated: Callable[[Benefit, int], Placement]
     summary: str = ""
+    ablates: str = ""
     reuse = Reuse(snapshots=True, groups=True)
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:

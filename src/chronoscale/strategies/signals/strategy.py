@@ -24,6 +24,7 @@ class SignalStrategy(Strategy):
     source: str
     feeding: SignalFeeding
     summary: str = ""
+    ablates: str = ""
     family = "signals"
     kind = "windows"
     prepares = True

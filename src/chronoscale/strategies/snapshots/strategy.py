@@ -93,6 +93,7 @@ class RoundRobinStrategy(GroupStrategy):
     reuse: Reuse
     each: int | None = None
     summary: str = ""
+    ablates: str = ""
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
         return deal(workload.groups, ranks, self.each or workload.hyper.groups_per_rank)

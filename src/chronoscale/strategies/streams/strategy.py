@@ -30,6 +30,7 @@ class StreamStrategy(Strategy):
     feeding: StreamFeeding
     ahead: int = 1
     summary: str = ""
+    ablates: str = ""
     family = "streams"
     kind = "events"
 

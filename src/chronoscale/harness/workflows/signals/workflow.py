@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from chronoscale.batching.signals.naive import naive_errors
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.runs.run_folder import Run
@@ -33,6 +34,11 @@ class SignalWorkflow(Workflow[SignalExperiment]):
     def train(self, experiment: SignalExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         planner = batch_planner(next(iter(planners(experiment, executed=True).values())))
         training.train(experiment, planner, run)
+
+    def naive_scores(self, experiment: SignalExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        stored = data.store_signal(experiment, run)
+        windows = data.stored_workload(experiment, stored).windows
+        return naive_errors(data.map_signal(stored), windows, windows.validation)
 
     def size(self, work: Workload) -> str:
         return f"{work.signal.steps} steps of {work.signal.sensors} sensors"

@@ -13,6 +13,7 @@ from chronoscale.harness.runs.training_record import FOLDER
 from chronoscale.harness.workflows.snapshots import control_plane, data, partitions, probing, training
 from chronoscale.harness.workflows.workflow import Probes, Workflow
 from chronoscale.real_exec.snapshots.device_state import groups_of
+from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -59,6 +60,12 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         self, experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
     ) -> Mapping[int, Workload]:
         return partitions.partition_for_simulation(experiment, work, counts, run)
+
+    def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))
+        split = experiment.hyper.held.split(len(sequence))
+        objective = objective_of(experiment.task, sequence)
+        return objective.naive(split.training, split.validation, experiment.training.horizon)
 
     def size(self, work: Workload) -> str:
         return f"{len(work.snapshots)} snapshots"

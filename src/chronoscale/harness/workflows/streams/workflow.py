@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from chronoscale.batching.streams.naive import naive_scores
+from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
@@ -36,6 +38,10 @@ class StreamWorkflow(Workflow[StreamExperiment]):
     def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
+
+    def naive_scores(self, experiment: StreamExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        stored = PreparedStream.load(data.store_events(experiment, run))
+        return naive_scores(stored, experiment.training.batch_size * max(experiment.ranks), "validation")
 
     def size(self, work: Workload) -> str:
         return f"{work.events.training:,} events to train on, {work.events.num_nodes:,} nodes"

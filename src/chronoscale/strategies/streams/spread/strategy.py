@@ -26,6 +26,7 @@ class SpreadStrategy(Strategy):
     source: str
     sharing: Sharing
     summary: str = ""
+    ablates: str = ""
     family = "streams"
     kind = "spread"
 

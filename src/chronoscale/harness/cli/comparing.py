@@ -1,0 +1,40 @@
+"""Comparison, for an experiment that has been read: strategies trained to one target, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from chronoscale.harness.cli.output import err, print_table, stage
+from chronoscale.harness.cli.session import begin
+from chronoscale.harness.compare import shown
+from chronoscale.harness.compare.compare import compare as run_comparison
+from chronoscale.harness.compare.compare import compared
+from chronoscale.harness.compare.reading import comparison
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import write_text
+
+
+def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:
+    """Do what `chronoscale compare` does, with an experiment that has been read, and print the verdict and a table.
+
+    file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
+    Writes compare.json, compare.svg and compare.png to the run's folder.
+    """
+    experiment, run = begin("compare", compared(experiment), file, root, seats)
+    with stage("comparing", resumes=True, lines=True) as on_progress:
+        result = comparison(run_comparison(experiment, run, on_progress))
+    summary, drawing = shown.summary(result), shown.drawing(result)
+    write_text(run.folder / "compare.json", json.dumps(summary, indent=1))
+    (run.folder / "compare.svg").write_text(drawing.svg)
+    (run.folder / "compare.png").write_bytes(drawing.png)
+    run.finish()
+    if as_json:
+        typer.echo(json.dumps(summary))
+    else:
+        print_table(shown.terminal_table(result), f"{experiment.model.name} on {experiment.dataset.label}, executed", as_json)
+        typer.echo(summary["verdict"])
+    for note in (*summary["notes"], f"figure: {run.folder / 'compare.svg'}", f"run: {run.folder}"):
+        err.print(note, highlight=False, markup=False, soft_wrap=True)

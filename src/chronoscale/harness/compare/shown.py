@@ -1,0 +1,150 @@
+"""Results of a run of `compare`, for the terminal, as JSON, as a figure and as a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
+from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
+from chronoscale.harness.compare.verdict import verdict
+from chronoscale.harness.display.cell import record
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
+from chronoscale.reports.numbers import number, seconds, size
+
+NAN = float("nan")
+
+
+def times(result: Comparison) -> TimesToTarget:
+    """Return when every strategy of a comparison reaches its target, and how sure that is."""
+    epochs = {one.name: one.epochs_to(result.target) for one in result.outcomes}
+    return times_to_target(epochs, {one.name: one.passes_s for one in result.outcomes}, result.seeds)
+
+
+def rows(result: Comparison) -> pd.DataFrame:
+    """Return one row a strategy of a comparison, the first to reach the target on top; times in s, sizes in bytes, NaN for never.
+
+    reached: trainings that got to the target. equal_steps: the median score after as many optimiser steps as the strategy with the fewest
+    takes in all. gpu_hours: to the target, on all ranks.
+    """
+    when = times(result)
+    outcomes = {one.name: one for one in result.outcomes}
+    steps = min(one.steps for one in result.outcomes) * result.epochs
+    table = []
+    for name in when.order:
+        one, median = outcomes[name], when.median(name)
+        table.append(
+            {
+                "strategy": name,
+                "to_target_s": median if np.isfinite(median) else NAN,
+                "low_s": when.low[name] if np.isfinite(when.low[name]) else NAN,
+                "high_s": when.high[name] if np.isfinite(when.high[name]) else NAN,
+                "reached": when.reached(name),
+                "seeds": len(result.seeds),
+                "first_in": when.first_in[name],
+                "epochs_to_target": _finite_median(one.epochs_to(result.target)),
+                "epoch_s": one.epoch_s,
+                "steps": one.steps,
+                "targets": one.targets,
+                "best": _finite_median(one.best(result.score)),
+                "equal_steps": _finite_median(_at_steps(one, steps)),
+                "test": float(np.median(list(one.test.values()))) if one.test else NAN,
+                "learning_rate": one.rate,
+                "peak_bytes": one.peak_bytes,
+                "moved_bytes": one.moved_bytes,
+                "gpu_hours": result.ranks * median / 3600 if np.isfinite(median) else NAN,
+                "alike": ", ".join(other for other in one.group if other != name),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _at_steps(one: StrategyOutcome, steps: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Each seed's score after the last epoch that ends within so many steps; NaN where there is none."""
+    epoch = steps // one.steps
+    return np.array([curve[epoch - 1] if 0 < epoch <= len(curve) else NAN for curve in one.curves.values()], np.float64)
+
+
+def _finite_median(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if 2 * len(known) > len(values) else NAN
+
+
+def terminal_table(result: Comparison) -> pd.DataFrame:
+    """Return `chronoscale compare`'s table, rounded for people."""
+    score = result.score
+    shown = []
+    for row in rows(result).to_dict("records"):
+        reached = f"{row['reached']} of {row['seeds']}"
+        span = f"{_time(row['low_s'])} to {_time(row['high_s'])}"
+        shown.append(
+            {
+                "strategy": row["strategy"],
+                "to target": _time(row["to_target_s"]),
+                "nine tenths": span if row["reached"] else "",
+                "reached": reached,
+                "first in": f"{row['first_in']:.0%}",
+                "epoch": seconds(row["epoch_s"]),
+                "steps": row["steps"],
+                "targets": f"{row['targets']:,}",
+                f"best {score.title}": number(row["best"], 4),
+                "at equal steps": number(row["equal_steps"], 4),
+                **({f"test {score.title}": number(row["test"], 4)} if np.isfinite(row["test"]) else {}),
+                "rate": f"{row['learning_rate']:g}",
+                "memory": size(row["peak_bytes"]),
+                "moved": size(row["moved_bytes"]),
+                "GPU-hours": number(row["gpu_hours"], 3),
+            }
+        )
+    return pd.DataFrame(shown)
+
+
+def _time(value: float) -> str:
+    return seconds(value) if np.isfinite(value) else "never"
+
+
+def notes(result: Comparison) -> list[str]:
+    """Return sentences beside a comparison: what times and rates are, naive predictions, failed trainings, shared ones."""
+    lines = ["a time to the target is the epochs that a seed takes, times the median epoch; all were timed in turns in one job"]
+    if result.naive:
+        lines.append("without a model: " + ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items()))
+    for one in result.outcomes:
+        if one.name == one.group[0]:
+            if len(one.group) > 1:
+                lines.append(f"{', '.join(one.group)} train alike, and share trainings")
+            lines += [f"{one.name}, seed {seed}: {text}" for seed, text in one.failed.items()]
+    return lines
+
+
+def summary(result: Comparison) -> dict[str, Any]:
+    """Return what `chronoscale compare --json` prints: verdict, target, naive scores, a record a strategy, every seed's curve."""
+    when = times(result)
+    return {
+        "verdict": verdict(result, when),
+        "score": result.score.key,
+        "target": result.target.value,
+        "target_is": result.target.why,
+        "ranks": result.ranks,
+        "epochs": result.epochs,
+        "seeds": list(result.seeds),
+        "naive": dict(result.naive),
+        "first_without_seed": {str(seed): name for seed, name in when.without.items()},
+        "strategies": [record({str(key): value for key, value in row.items()}) for row in rows(result).to_dict("records")],
+        "curves": {one.name: {str(seed): list(curve) for seed, curve in one.curves.items()} for one in result.outcomes},
+        "seconds": {name: [value if np.isfinite(value) else None for value in values.tolist()] for name, values in when.seconds.items()},
+        "notes": notes(result),
+    }
+
+
+def drawing(result: Comparison) -> Drawing:
+    """Draw a comparison's validation score against seconds."""
+    curves = [ErrorCurve(one.name, one.epoch_s, list(one.curves.values())) for one in result.outcomes]
+    ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
+    caption = (
+        f"Lines are medians over {len(result.seeds)} seeds, bands their range; executed on {ranks}, each strategy at its best rate. "
+        f"Dashed: the target, {result.target}, {result.target.why}."
+    )
+    return error_curves("compare", curves, result.score.title, result.naive, result.target.value, caption)

@@ -1,0 +1,182 @@
+"""Trainings of `chronoscale compare`: every mathematics once for each seed, with a learning rate chosen on validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chronoscale.datasets.scores import Score, scores_present
+from chronoscale.errors import NotFiniteError, UserError
+from chronoscale.harness.execute.epochs import run_epochs
+from chronoscale.harness.execute.jobs import make_training
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.runs.passes import SCHEDULE, load_schedules
+from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.runs.training_record import ended
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.strategies.schedule import Schedule
+
+FOLDER = "trainings"  # in the run's folder: one folder a training
+FAILED = "failed.txt"  # in a training's folder: the number that was not finite
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingKey:
+    """Name of one training of a comparison: by which strategy's schedule, at which learning rate, from which seed."""
+
+    strategy: str
+    rate: float
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.strategy}-rate{self.rate:g}-seed{self.seed}"
+
+
+def seeds_of(experiment: Experiment) -> tuple[int, ...]:
+    """Return the seeds that `chronoscale compare` trains from, the first of which also chooses the learning rates."""
+    seeds = experiment.compare.seeds
+    return seeds if isinstance(seeds, tuple) else tuple(range(experiment.seed, experiment.seed + seeds))
+
+
+def rates_of(experiment: Experiment) -> tuple[float, ...]:
+    """Return the learning rates that every strategy is tried with, ascending."""
+    rate = experiment.training.learning_rate
+    return tuple(sorted(experiment.compare.rates or (float(f"{rate / 3:.3g}"), rate, float(f"{3 * rate:.3g}"))))
+
+
+def alike(schedules: Mapping[str, Schedule], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Group strategies that train the same mathematics, which share one training for each seed.
+
+    schedules: by strategy. order: of names. Returns the first of each group -> all of it.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in order:
+        groups.setdefault(schedules[name].mathematics or name, []).append(name)
+    return {names[0]: tuple(names) for names in groups.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Trainings:
+    """The trainings of a run of `chronoscale compare`, done and to be done.
+
+    experiment: with the number of ranks as its only one. run: whose `ranks-<n>` holds the schedules that were timed.
+    """
+
+    experiment: Experiment
+    run: Run
+
+    @property
+    def ranks(self) -> int:
+        """Return the number of ranks."""
+        return self.experiment.ranks[0]
+
+    @property
+    def timed(self) -> Path:
+        """Return the folder of the schedules and their timed passes."""
+        return self.run.folder / f"ranks-{self.ranks}"
+
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Return the strategies that train alike, by the first of each group."""
+        schedules = load_schedules(self.timed)
+        return alike(schedules, [name for name in self.names if name in schedules])
+
+    @property
+    def names(self) -> list[str]:
+        """Return the strategies in the order of the experiment."""
+        return list(self.experiment.strategies)
+
+    def train(self, on_progress: OnProgress) -> None:
+        """Train all that is not trained yet: each group at every rate from the first seed, then at its best rate from the others."""
+        first, *others = seeds_of(self.experiment)
+        groups, rates = self.groups(), rates_of(self.experiment)
+        total = len(groups) * (len(rates) + len(others))
+        keys = [TrainingKey(name, rate, first) for rate in rates for name in groups]
+        done = 0
+        for key in keys:
+            done += 1
+            self._train(key, f"{done} of {total}", on_progress)
+        for seed in others:  # strategies in turn, so that what changes meanwhile changes for all
+            for name in groups:
+                done += 1
+                self._train(TrainingKey(name, self.rate(name), seed), f"{done} of {total}", on_progress)
+
+    def rate(self, name: str) -> float:
+        """Return the learning rate by which a group's first strategy is best on validation from the first seed; the middle one where none
+        has a finite score."""
+        rates, seed = rates_of(self.experiment), seeds_of(self.experiment)[0]
+        score = self.score()
+        best = {rate: score.best(self.curve(TrainingKey(name, rate, seed), score)) for rate in rates}
+        chosen = score.best(best.values())
+        return next((rate for rate, value in best.items() if value == chosen), rates[len(rates) // 2])
+
+    def score(self) -> Score:
+        """Return the score that strategies are compared by: the target's, else the first that validation has.
+
+        Raises UserError where validation has no scores, or not the target's.
+        """
+        target = self.experiment.compare.target
+        records = (record for key in self.keys() for record in epoch_records(self.folder(key)))
+        present = scores_present(record.scores for record in records)
+        if not present:
+            raise UserError("compare: nothing validates, so no training has a score; set training.validation, such as 0.2")
+        named = next(iter(target)) if isinstance(target, dict) else ""
+        known = {score.key: score for score in present}
+        if named in known or named in ("", "share"):
+            return known.get(named, present[0])
+        raise UserError(f"compare.target: {named}: this task has {', '.join(known)}")
+
+    def keys(self) -> Iterator[TrainingKey]:
+        """Yield the trainings that the run has begun."""
+        for name in self.groups():
+            for rate in rates_of(self.experiment):
+                for seed in seeds_of(self.experiment):
+                    if (self.folder(key := TrainingKey(name, rate, seed)) / "epochs").exists():
+                        yield key
+
+    def curve(self, key: TrainingKey, score: Score) -> list[float]:
+        """Return a training's score after each of its epochs on validation; fewer where it came to a number that is not finite."""
+        return [record.scores[score.key] for record in self.epochs(key) if score.key in record.scores]
+
+    def epochs(self, key: TrainingKey) -> list[EpochRecord]:
+        """Return the records of a training's epochs."""
+        return epoch_records(self.folder(key))
+
+    def folder(self, key: TrainingKey) -> Path:
+        """Return the folder of a training."""
+        return self.run.folder / FOLDER / str(key)
+
+    def failure(self, key: TrainingKey) -> str:
+        """Return why a training ended early; '' where it did not."""
+        file = self.folder(key) / FAILED
+        return file.read_text() if file.exists() else ""
+
+    def _train(self, key: TrainingKey, place: str, on_progress: OnProgress) -> None:
+        folder = self.folder(key)
+        if ended(folder) is not None or self.failure(key):
+            return
+        on_progress(f"training {place}: {key.strategy}, learning rate {key.rate:g}, seed {key.seed}")
+        folder.mkdir(parents=True, exist_ok=True)
+        experiment = self.experiment
+        job = make_training(experiment, self._item(key), folder)
+        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate))
+        try:
+            run_epochs(job, self.ranks)
+        except NotFiniteError as error:
+            write_text(folder / FAILED, str(error))
+
+    def _item(self, key: TrainingKey) -> Item:
+        """Return what ranks train: the schedule that was timed, with the orders that follow from the seed."""
+        workflow, experiment = workflow_of(self.experiment), self.experiment
+        data = workflow.store(experiment, self.run)
+        planner = planners(experiment)[key.strategy]
+        parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), self.ranks, planner)
+        hyper = replace(experiment.hyper, seed=key.seed)
+        prepare = self.timed / f"{key.strategy}.prepare.parquet"
+        file = self.timed / f"{key.strategy}{SCHEDULE}"
+        return Item(key.strategy, str(file), str(data), hyper, parts, str(prepare) if prepare.exists() else "")

@@ -1,0 +1,56 @@
+"""Verdict of a comparison in words: who reaches the target first, and how sure that is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chronoscale.harness.compare.outcome import Comparison
+from chronoscale.harness.compare.sureness import TimesToTarget
+from chronoscale.reports.numbers import number, seconds
+
+SURE = 0.95  # share of resamples from which the first is told apart
+
+
+def verdict(result: Comparison, times: TimesToTarget) -> str:
+    """Return the first sentences of `chronoscale compare`: the target, who reaches it first, by how much and how surely."""
+    place = f"on {result.ranks} rank{'s' * (result.ranks > 1)}"
+    target = f"Target: {result.target}, {result.target.why}."
+    first, *others = times.order
+    if not np.isfinite(times.median(first)):
+        best = {one.name: result.score.best(one.best(result.score)) for one in result.outcomes}
+        leader = result.score.best(best.values())
+        name = next((name for name, value in best.items() if value == leader), "")
+        nearest = f"; the best is {name} with {result.score.describe(leader)}" if name else ""
+        return f"{target} No strategy reaches it in half of its trainings within {result.epochs} epochs {place}{nearest}."
+    lead = f"{first} reaches it first {place}: {_with_ends(times, first)}"
+    followers = [name for name in others if np.isfinite(times.median(name))]
+    if not others:
+        return f"{target} {lead}; there is nothing to compare with."
+    if followers:
+        second = followers[0]
+        ratio = times.median(second) / times.median(first)
+        lead += f", {number(ratio, 3)} times as fast as {second} ({_with_ends(times, second)})"
+    else:
+        lead += "; no other strategy reaches it in half of its trainings"
+    return f"{target} {lead}. {_surely(result, times, first)}"
+
+
+def _with_ends(times: TimesToTarget, name: str) -> str:
+    low, high = (seconds(end) if np.isfinite(end) else "never" for end in (times.low[name], times.high[name]))
+    return f"{seconds(times.median(name))} ({low} to {high})"
+
+
+def _surely(result: Comparison, times: TimesToTarget, first: str) -> str:
+    """Say in how many resamples the first is first, whom it is not told apart from, and whether a single seed decides."""
+    count = len(result.seeds)
+    if count == 1:
+        return "One seed says nothing of how sure this is."
+    share = times.first_in[first]
+    rivals = [name for name in times.order[1:] if times.first_in[name] > 1 - SURE]
+    text = f"It is first in {share:.0%} of resamples of {count} seeds and their timed epochs"
+    if share < SURE and rivals:
+        text += f", so it is not told apart from {' and '.join(rivals)}"
+    turning = [f"{seed}, {name} is" if name else f"{seed}, nobody is" for seed, name in times.without.items() if name != first]
+    if not turning:
+        return f"{text}, and first whichever seed is left out."
+    return f"{text}. One seed decides: without seed {' first; without seed '.join(turning)} first."

@@ -1,0 +1,208 @@
+"""`chronoscale compare`: targets, times and how sure they are, what is told, and trainings that go on after a loss."""
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import command, one_line
+
+from chronoscale.datasets.scores import SCORES
+from chronoscale.errors import UserError
+from chronoscale.harness.compare import sureness
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
+from chronoscale.harness.compare.shown import rows
+from chronoscale.harness.compare.sureness import times_to_target
+from chronoscale.harness.compare.target import Target, resolve
+from chronoscale.harness.compare.verdict import verdict
+
+INF, NAN = float("inf"), float("nan")
+MSE, AP = SCORES["mse"], SCORES["ap"]
+NAIVE = {"last value": 0.4, "training mean": 0.6}
+
+
+def best(**scores: list[float]) -> dict[str, np.ndarray]:
+    return {name: np.array(values) for name, values in scores.items()}
+
+
+def test_targets_by_value_by_name_and_by_share() -> None:
+    reached = best(a=[0.2, 0.1, 0.3], b=[0.5, NAN, 0.5])
+    assert resolve({"mse": 0.07}, MSE, reached, NAIVE).value == 0.07
+    assert resolve("naive", MSE, reached, NAIVE).value == 0.4
+    assert resolve("b", MSE, reached, NAIVE).value == 0.5
+    half = resolve({"share": 0.5}, MSE, reached, NAIVE)
+    assert half.value == pytest.approx(0.3)
+    assert half.why == "50% of the way from the last value without a model (0.4) to a (0.2)"
+    higher = resolve({"share": 0.5}, AP, best(a=[0.9]), {"EdgeBank": 0.7})
+    assert higher.value == pytest.approx(0.8) and higher.met(0.8) and higher.met(0.81) and not higher.met(0.79) and not higher.met(NAN)
+
+
+def test_a_target_that_no_strategy_beats_naive_predictions_for() -> None:
+    target = resolve({"share": 0.9}, MSE, best(a=[0.5, 0.7]), NAIVE)
+    assert target.value == 0.4 and target.why == "that of the last value without a model, which no strategy beats"
+
+
+@pytest.mark.parametrize(
+    ("asked", "naive", "message"),
+    [
+        ("c", NAIVE, "compare.target: unknown strategy 'c'"),
+        ("naive", {}, "compare.target: this task has no prediction without a model; name a score, such as {mse: …}"),
+        ({"share": 0.5}, {"last value": NAN}, "compare.target: this task has no prediction without a model"),
+    ],
+)
+def test_targets_that_nobody_knows(asked: object, naive: dict[str, float], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        resolve(asked, MSE, best(a=[0.1]), naive)  # type: ignore[arg-type]
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_resamples_are_all_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the whole enumeration of seeds and of timed epochs, each as likely."""
+    monkeypatch.setattr(sureness, "DRAWS", 60_000)
+    epochs = {"a": np.array([3.0, 5.0, INF]), "b": np.array([4.0, 4.0, 4.0])}
+    passes = {"a": (1.0, 2.0), "b": (1.5, 1.0)}
+    times = times_to_target(epochs, passes, (0, 1, 2))
+
+    def medians(name: str, chosen: tuple[int, ...]) -> list[float]:
+        return [sorted(epochs[name][list(chosen)])[1] * float(np.median(taken)) for taken in product(passes[name], repeat=2)]
+
+    first: list[str] = []
+    for chosen in product(range(3), repeat=3):
+        for ours, theirs in product(medians("a", chosen), medians("b", chosen)):
+            first.append("a" if ours <= theirs and ours < INF else "b")
+    for name in epochs:
+        assert times.first_in[name] == pytest.approx(first.count(name) / len(first), abs=0.01)
+    assert times.median("a") == 7.5 and times.median("b") == 5.0 and times.reached("a") == 2 and times.order == ["b", "a"]
+    assert times.high["a"] == INF and times.low["b"] == 4.0 and times.high["b"] == 6.0
+    assert times.without == {0: "b", 1: "b", 2: "b"}
+
+
+def test_an_even_number_of_seeds_has_a_middle_of_two() -> None:
+    times = times_to_target({"a": np.array([1.0, 3.0]), "b": np.array([1.0, INF])}, {"a": (1.0,), "b": (1.0,)}, (4, 5))
+    assert times.median("a") == 2.0 and times.median("b") == INF
+    assert times.without == {4: "a", 5: "a"}
+
+
+def outcome(name: str, *curves: tuple[float, ...], epoch_s: float = 1.0, steps: int = 4) -> StrategyOutcome:
+    seeds = dict(enumerate(curves))
+    return StrategyOutcome(name, (name,), 0.01, seeds, {}, (epoch_s,) * 3, steps, 100, 10, 20, {})
+
+
+def compared(*outcomes: StrategyOutcome, target: float = 0.3, epochs: int = 3) -> Comparison:
+    seeds = tuple(range(len(outcomes[0].curves)))
+    return Comparison(MSE, Target(MSE, target, "as the experiment asks"), outcomes, NAIVE, 1, epochs, seeds)
+
+
+def said(result: Comparison) -> str:
+    epochs = {one.name: one.epochs_to(result.target) for one in result.outcomes}
+    return verdict(result, times_to_target(epochs, {one.name: one.passes_s for one in result.outcomes}, result.seeds))
+
+
+def test_who_misses_the_target_is_never_first() -> None:
+    """However short its epochs, and however good its error gets."""
+    fast = outcome("fast", (0.4, 0.35, 0.31), (0.4, 0.35, 0.31), epoch_s=0.01)
+    good = outcome("good", (0.5, 0.3, 0.3), (0.4, 0.3, 0.2))
+    result = compared(fast, good)
+    assert said(result) == (
+        "Target: validation MSE 0.3, as the experiment asks. good reaches it first on 1 rank: 2.00 s (2.00 s to 2.00 s); no other strategy "
+        "reaches it in half of its trainings. It is first in 100% of resamples of 2 seeds and their timed epochs, and first whichever seed "
+        "is left out."
+    )
+    table = rows(result)
+    assert table["strategy"].tolist() == ["good", "fast"] and table["reached"].tolist() == [2, 0] and math.isnan(table["gpu_hours"][1])
+
+
+def test_a_target_that_nobody_reaches() -> None:
+    text = said(compared(outcome("a", (0.4, 0.35)), outcome("b", (0.5,)), target=0.1))
+    assert text.endswith("No strategy reaches it in half of its trainings within 3 epochs on 1 rank; the best is a with MSE 0.35.")
+    assert "No strategy" in said(compared(outcome("a", ()), target=0.1))
+
+
+def test_one_seed_that_decides_is_named() -> None:
+    steady = outcome("steady", (0.3,), (0.3,), (0.3,), epoch_s=1.5)
+    lucky = outcome("lucky", (0.3,), (0.3,), (0.5, 0.4, 0.4), epoch_s=1.0)
+    text = said(compared(steady, lucky))
+    assert "lucky reaches it first" in text and "so it is not told apart from steady" in text
+    assert text.endswith("One seed decides: without seed 0, steady is first; without seed 1, steady is first.")
+    assert said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0))).endswith("One seed says nothing of how sure this is.")
+
+
+def test_scores_at_equal_steps_are_those_of_the_fewest() -> None:
+    """Three epochs of four steps are one of twelve."""
+    few, many = outcome("few", (0.9, 0.8, 0.7)), outcome("many", (0.6, 0.5, 0.4), steps=12)
+    table = rows(compared(few, many)).set_index("strategy")
+    assert table["equal_steps"].to_dict() == {"few": 0.7, "many": 0.6}
+
+
+COMPARED = {
+    "strategies": ["psg", "esdg", "flaredtdg"],
+    "ranks": [1],
+    "epochs": 2,
+    "repeats": 2,
+    "costs": "datasheet",
+    "training": {"validation": 0.3, "group_size": 2, "full": 1, "decayed": 1, "chunks": 4},
+    "compare": {"seeds": 2, "rates": [0.01, 0.03]},
+}
+
+
+def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> None:
+    command("compare", experiment(**COMPARED), "--json")
+    result = json.loads(capsys.readouterr().out)
+    folder = Path("runs/small-compare-1")
+    trained = {path.name for path in (folder / "trainings").iterdir()}
+    assert result["verdict"].startswith("Target: validation MSE ") and result["ranks"] == 1 and result["seeds"] == [0, 1]
+    assert {name.split("-")[0] for name in trained} == {"psg", "flaredtdg"}  # esdg trains as psg, a group a step
+    assert len(trained) == 2 * 3 and result["curves"]["psg"] == result["curves"]["esdg"]
+    assert all(len(curve) == 2 for curves in result["curves"].values() for curve in curves.values())
+    by_name = {row["strategy"]: row for row in result["strategies"]}
+    assert by_name["esdg"]["alike"] == "psg" and by_name["psg"]["learning_rate"] in (0.01, 0.03)
+    for row in by_name.values():
+        seconds = [value for value in result["seconds"][row["strategy"]] if value is not None]
+        assert row["reached"] == len(seconds)
+        for value in seconds:
+            assert value / row["epoch_s"] == pytest.approx(round(value / row["epoch_s"]))
+    assert set(result["naive"]) == {"last value", "training mean"}
+    assert json.loads((folder / "compare.json").read_text()) == result and (folder / "compare.svg").exists()
+
+
+def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, capsys) -> None:
+    file = experiment(**{**COMPARED, "strategies": ["psg"]})
+    lose(1)
+    command("compare", file, expect=1)
+    kept = [path.stat().st_mtime_ns for path in sorted(Path("runs/small-compare-1/trainings").glob("*/epochs/000000.json"))]
+    assert len(kept) == 1
+    command("compare", file, "--json")
+    output = capsys.readouterr()
+    assert "taking up runs/small-compare-1" in output.err and not Path("runs/small-compare-2").exists()
+    again = sorted(Path("runs/small-compare-1/trainings").glob("*/epochs/000000.json"))
+    assert len(again) == 3 and again[0].stat().st_mtime_ns == kept[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training": {"group_size": 2}}, "compare: nothing validates, so that no training has a score; set training.validation"),
+        ({"compare": {"seeds": [1, 1]}}, "compare.seeds: expected one or more seeds of at least 0, each once, got [1, 1]"),
+        ({"compare": {"target": {"share": 1.5}}}, "compare.target: share: above 0 and at most 1, got 1.5"),
+        ({"compare": {"target": {"msee": 1.5}}}, "compare.target: unknown score 'msee'"),
+        ({"compare": {"target": {"mse": 1, "ap": 1}}}, "compare.target: expected one score, or share, got mse, ap"),
+        ({"strategies": ["psg", "tgl"]}, "strategies: 'tgl' is for streams"),
+        ({"compare": {"rates": [0.1, 0.1]}}, "compare.rates: each once"),
+    ],
+)
+def test_mistakes_are_one_line_before_anything_starts(experiment, capsys, changes: dict, message: str) -> None:
+    command("compare", experiment(**{**COMPARED, **changes}), expect=2)
+    assert message in one_line(capsys)
+    assert not Path("runs").exists()
+
+
+def test_targets_on_the_command_line(inline, experiment, capsys) -> None:
+    file = experiment(**{**COMPARED, "strategies": ["psg"], "compare": {"seeds": 1, "rates": [0.01]}})
+    command("compare", file, "--target", "mse=0.5", "--json")
+    assert json.loads(capsys.readouterr().out)["target"] == 0.5
+    command("compare", file, "--target", "mse=low", expect=2)
+    assert one_line(capsys) == "error: --target mse=low: expected a number after =, such as mse=0.077"
+    command("compare", file, "--target", "ap=0.5", expect=2)
+    assert one_line(capsys).endswith("compare.target: ap: this task has mse")
