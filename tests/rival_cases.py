@@ -52,7 +52,7 @@ class Case:
 
     @property
     def hyper(self):
-        return Hyper(recency=Recency(Decay(self.window, 0, 1.0), 4), task=self.task, fanout=(self.fanout,), seed=7)
+        return Hyper(recency=Recency(Decay(self.window, 0, 1.0), 4, apart=True), task=self.task, fanout=(self.fanout,), seed=7)
 
     @property
     def shape(self):

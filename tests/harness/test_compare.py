@@ -79,6 +79,12 @@ def test_resamples_are_all_that_there_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert times.without == {0: "b", 1: "b", 2: "b"}
 
 
+def test_a_seed_that_is_hard_for_all_takes_nothing_from_the_first() -> None:
+    """Resamples take the same seeds for all: who is ahead for each seed is ahead in all of them."""
+    epochs = {"a": np.array([1.0, 10.0, 3.0]), "b": np.array([1.1, 11.0, 3.3])}
+    assert times_to_target(epochs, {"a": (1.0,), "b": (1.0,)}, (0, 1, 2)).first_in == {"a": 1.0, "b": 0.0}
+
+
 def test_an_even_number_of_seeds_has_a_middle_of_two() -> None:
     times = times_to_target({"a": np.array([1.0, 3.0]), "b": np.array([1.0, INF])}, {"a": (1.0,), "b": (1.0,)}, (4, 5))
     assert times.median("a") == 2.0 and times.median("b") == INF

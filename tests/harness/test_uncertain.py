@@ -17,7 +17,7 @@ from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
-BOTH = {"strategies": ["psg", "real-g+"], "gpus": [1, 2]}
+BOTH = {"strategies": ["psg", "blad"], "gpus": [1, 2], "training": {"group_size": 2, "groups_per_rank": 2}}  # which train alike
 DRAWN = {"uncertainty": {"draws": 7, "jitter": 0.2, "stragglers": {"of": "node", "factor": 1.5}}}
 
 
@@ -38,7 +38,7 @@ def test_every_point_has_the_band_of_its_draws(experiment, capsys):
         assert len(summary.draws_s) == 7
         assert (row["epoch_low_s"], row["epoch_high_s"]) == tuple(np.quantile(summary.draws_s, [0.05, 0.95])) == summary.band
         assert row["epoch_s"] == trace.span_ns / 1e9 == sorted(summary.draws_s)[3]
-    ours, base = (point(f"sim-00002-{name}")[0].draws_s for name in ("real-g+", "psg"))
+    ours, base = (point(f"sim-00002-{name}")[0].draws_s for name in ("blad", "psg"))
     low, high = np.quantile(np.divide(base, ours), [0.05, 0.95])
     assert (table[-1]["speedup_low"], table[-1]["speedup_high"]) == (low, high)
     command("report", "runs/small-simulate-1", "--out", "page")
@@ -131,7 +131,7 @@ def test_what_an_answer_rests_on_is_told_at_the_most_gpus(experiment, capsys):
     table = rows(capsys)
     assert [row["assumptions"] is not None for row in table] == [row["ranks"] == 2 for row in table]
     effects_shown = table[-1]["assumptions"]
-    effects = {one.assumption: one for one in point("sim-00002-real-g+")[0].effects}
+    effects = {one.assumption: one for one in point("sim-00002-blad")[0].effects}
     base = {one.assumption: one for one in point("sim-00002-psg")[0].effects}
     assert 0 < len(effects_shown) <= 5
     for one in effects_shown:

@@ -9,6 +9,7 @@ from chronoscale.reports.findings import answers, basis, cautions, headline, ord
 from chronoscale.reports.report import Report
 from chronoscale.reports.setting import Setting
 from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
+from chronoscale.reports.tables import comparison
 from chronoscale.reports.training_run import Epoch, TrainingRun
 from chronoscale.strategies.evaluation.fidelity import Coverage
 
@@ -195,3 +196,27 @@ def test_cautions_come_from_the_numbers_and_say_where() -> None:
 
 def test_sound_measurements_need_no_caution() -> None:
     assert cautions(executed_only()) == []
+
+
+def test_no_strategy_leads_over_others_that_train_on_more() -> None:
+    """real-g+ has half of psg's epoch and half of its steps; psg and blad train alike."""
+    alike = [
+        replace(point("executed", name, 2, epoch_s), steps=8, targets=800, mathematics="x") for name, epoch_s in (("psg", 2), ("blad", 1))
+    ]
+    less = replace(point("executed", "real-g+", 2, 0.5), steps=4, targets=400, mathematics="y")
+    (text,) = headlines(*alike, less)
+    assert text.endswith(
+        "epochs compare only where the same steps train on the same targets: of psg and blad, on 2 ranks, blad is fastest: 1.00 s an "
+        "epoch, 2.00 times as fast as psg (2.00 s); real-g+ trains on other steps or targets."
+    )
+    assert answers_text(*alike, less)[1] == "real-g+ takes 500 ms an epoch; no other trains on the same."
+    (section,) = Report("t", runs=(*alike, less)).sections
+    table = comparison(section).set_index("strategy")
+    assert table["steps"].to_dict() == {"psg": 8, "blad": 8, "real-g+": 4} and table["target_us"]["real-g+"] == 1250
+    assert table["speedup"]["blad"] == 2 and math.isnan(table["speedup"]["real-g+"])
+
+
+def test_all_that_train_otherwise_have_nobody_first() -> None:
+    runs = [replace(point("executed", name, 2, 1.0), mathematics=name) for name in ("psg", "real-g+")]
+    (text,) = headlines(*runs)
+    assert text.endswith("on the same targets: psg and real-g+ train on other steps or targets.")

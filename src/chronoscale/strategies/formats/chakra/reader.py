@@ -21,7 +21,7 @@ from chronoscale.strategies.trace import Source, Trace
 
 TAKEN = ("deps", "prior", "start_ns", "duration_ns", "source")  # of a node beyond its columns
 NUMBER = re.compile(r"(\d+)(?=\.\w+$)")  # of the rank, in front of a file's ending
-TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "kind", "note", "feeding"), str)
+TYPES: Mapping[str, type] = dict.fromkeys(ABOUT, int) | dict.fromkeys(("name", "kind", "note", "feeding", "mathematics"), str)
 
 
 class _File(NamedTuple):
