@@ -79,4 +79,7 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
             return []
         highest = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
         base = f"{experiment.training.learning_rate:g}"
-        return [f"{run.folder.name}: the learning rate of a step is {base} times its groups on all ranks (REAL §7.4), at most: {highest}."]
+        return [
+            f"{run.folder.name}: the learning rate of a step is {base} times its groups on all ranks (REAL §7.4), at most: {highest}; "
+            f"training.scale_learning_rate: false keeps {base} for all."
+        ]
