@@ -116,7 +116,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch, inline: None) -> list[Job]:
 
 def test_a_bench_whose_plans_need_no_costs_profiles_nothing(experiment, jobs):
     command("bench", experiment(strategies=["psg", "blad"]))
-    assert [job.name for job in jobs] == ["ranks-1"] and not Path("runs/small-bench-1/profile").exists()
+    assert [job.name for job in jobs] == ["ranks-1"] and not any(Path("runs/small-bench-1", name).exists() for name in ("profile", "rates"))
 
 
 def test_a_bench_whose_plans_need_costs_trains_at_once_and_says_by_which_it_planned(experiment, jobs, capsys):

@@ -41,7 +41,7 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         (planner,) = planners(experiment, executed=True).values()
         folder = data.store_snapshots(experiment, run)
         work, sequence = data.stored_workload(experiment, folder)
-        if control_plane.serves(planner, experiment.hyper):
+        if control_plane.serves(planner):
             control_plane.train(experiment, planner, work, folder, run.folder / FOLDER, rough_costs)
         else:
             ranks = max(experiment.ranks)
