@@ -116,9 +116,32 @@ def jobs(monkeypatch: pytest.MonkeyPatch, inline: None) -> list[Job]:
 
 def test_a_bench_whose_plans_need_no_costs_profiles_nothing(experiment, jobs):
     command("bench", experiment(strategies=["psg", "blad"]))
-    assert [job.name for job in jobs] == ["ranks-1"] and not Path("runs/small-bench-1/profile").exists()
-    command("bench", experiment("reusing", strategies=["psg", "real-g+"]))
-    assert [job.name for job in jobs] == ["ranks-1", "probes-1", "ranks-1"]
+    assert [job.name for job in jobs] == ["ranks-1"] and not any(Path("runs/small-bench-1", name).exists() for name in ("profile", "rates"))
+
+
+def test_a_bench_whose_plans_need_costs_trains_at_once_and_says_by_which_it_planned(experiment, jobs, capsys):
+    """By rates of this device; by a profile where one is asked for by name, or there already."""
+
+    def bench(name: str, **keys: object) -> dict[str, str | None]:
+        jobs.clear(), capsys.readouterr()
+        command("bench", experiment(name, strategies=["psg", "real-g+"], **keys), "--json")
+        return {row["strategy"]: row["planned_with"] for row in json.loads(capsys.readouterr().out)}
+
+    planned = bench("usual")
+    assert [job.name for job in jobs] == ["ranks-1"] and planned["psg"] is None
+    assert re.fullmatch(r".+ rates, measured in \d\.\d s, roofline by operation", planned["real-g+"] or "")
+    command("report", "runs/usual-bench-1", "--out", "page")
+    assert f"real-g+ asked, to plan, how long operations take: by {planned['real-g+']}; " in Path("page/report.md").read_text()
+    assert bench("sheet", costs="datasheet")["real-g+"] == "NVIDIA H200 datasheet, roofline by operation"
+
+
+@pytest.mark.slow
+def test_a_profile_plans_a_bench_where_it_is_asked_for_or_there(experiment, jobs, capsys):
+    for costs, expected in (("fitted", ["probes-1", "ranks-1"]), ("auto", ["ranks-1"])):
+        jobs.clear()
+        command("bench", experiment(strategies=["real-g+"], costs=costs, seed=0), "--json")
+        (row,) = json.loads(capsys.readouterr().out)
+        assert [job.name for job in jobs] == expected and row["planned_with"].startswith("fitted on ")
 
 
 @pytest.mark.slow

@@ -277,11 +277,13 @@ def test_bench_says_at_which_learning_rate_a_strategy_trained(experiment, inline
     """In its rows, and in the report in words."""
     file = experiment(training={"learning_rate": 0.01, "groups_per_rank": 2}, strategies=["psg", "blad"], ranks=[1])
     command("bench", file, "--json")
-    rows = json.loads(capsys.readouterr().out)
-    assert {row["strategy"]: row["learning_rate"] for row in rows} == {"psg": 0.02, "blad": 0.02}
+    printed = capsys.readouterr()
+    assert {row["strategy"]: row["learning_rate"] for row in json.loads(printed.out)} == {"psg": 0.02, "blad": 0.02}
+    assert "training.scale_learning_rate: false keeps 0.01 for all." in " ".join(printed.err.split())
     command("report", "runs/small-bench-1", "--out", "page")
     sentence = (
-        "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02."
+        "the learning rate of a step is 0.01 times its groups on all ranks (REAL §7.4), at most: blad on 1 rank 0.02, psg on 1 rank 0.02; "
+        "training.scale_learning_rate: false keeps 0.01 for all."
     )
     assert sentence in Path("page/index.html").read_text()
 

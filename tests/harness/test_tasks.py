@@ -50,14 +50,14 @@ def test_mistakes(experiment, capsys, changes, message):
     assert message in one_line(capsys)
 
 
-@pytest.mark.parametrize("name", ["bench", "train", "simulate"])
-def test_what_carries_aggregates_over_refuses_features_that_change(experiment, capsys, name):
-    """And names the key and those that do not."""
-    file = experiment(strategies=["real-g"], training=DEGREES, model={"name": "t-gcn"}, groups=None)
-    command(name, file, expect=2)
-    line = one_line(capsys)
-    assert "strategies: 'real-g' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'" in line
-    assert "valid: psg, esdg, distdgl, blad, dgc, dynahb, flaredtdg" in line
+def test_what_reuses_snapshots_trains_on_features_that_change(experiment, inline, capsys):
+    """As psg does on the same groups a step."""
+    training = {**DEGREES, "groups_per_rank": 2}
+    command(
+        "bench", experiment(strategies=["psg", "real-reuse"], training=training, model={"name": "t-gcn"}, groups=None, ranks=[1]), "--json"
+    )
+    rows = {row["strategy"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["psg"]["mse"] == pytest.approx(rows["real-reuse"]["mse"], rel=1e-4)
 
 
 def test_a_task_that_makes_its_features_gives_their_width(experiment):

@@ -29,8 +29,6 @@ from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.snapshots.groups import deal
-from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.tasks import TASKS, task_of
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Workload
@@ -144,10 +142,6 @@ def test_what_a_task_cannot_be():
             SnapshotMaterial(graphs, 5, task="classes")
     with pytest.raises(UserError, match=r"^unknown training\.task 'degree'; did you mean 'degrees'\?$"):
         Hyper(task="degree")
-    work = Workload("w", statistics_of(GRAPHS), shape_for("t-gcn", "degrees"), Hyper(task="degrees"))
-    message = "strategy 'mine' keeps what it has aggregated from snapshot to snapshot, and training.task: 'degrees'"
-    with pytest.raises(UserError, match=message):
-        lower("mine", work, deal(work.groups, 1), Reuse(snapshots=True), UNUSED)
 
 
 def job_of(folder: Path, name: str, repeats: int, held_out: HeldOut = HELD, task: str = "degrees") -> Job:

@@ -14,7 +14,7 @@ from chronoscale import yaml_files
 from chronoscale.errors import UserError, unknown
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.nccl import merge_constants
-from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link
+from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link, same_device
 from chronoscale.strategies.costing.nccl_constants import NCCLConstants
 from chronoscale.strategies.topology import Bandwidth, Topology
 from chronoscale.validation_messages import mistake
@@ -164,6 +164,12 @@ def _cluster(name: str, path: Traversable) -> Cluster:
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     return described
+
+
+def known_device(name: str) -> Device | None:
+    """Return the datasheet of a device by the name that it has of itself ('NVIDIA A100-SXM4-40GB'); None where the package has none."""
+    sheets = (_read(_DATA / "devices" / f"{stem}.yaml", _Device) for stem in _stems("devices"))
+    return next((sheet.device() for sheet in sheets if same_device(sheet.name, name)), None)
 
 
 def scaled(cluster: Cluster, gpus: int) -> Cluster:

@@ -90,6 +90,8 @@ class DatasheetCosts:
     efficiency: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
     efficiency; it scales every strategy alike. None: each kind of work its own (`costing.roofline`).
 
+    figures: where the device's figures come from, in words for `name`.
+
     engine: the cluster's data engine, such as Dask: a fetch of data that lie with other ranks takes its latency for every request (the
     row's `edges`: one scheduler serves all) and moves its bytes.
     """
@@ -98,11 +100,12 @@ class DatasheetCosts:
     efficiency: float | None = None
     engine: Link | None = None
     launch: Launch = "eager"
+    figures: str = "datasheet"
 
     @property
     def name(self) -> str:
         how = "roofline by operation" if self.efficiency is None else f"{self.efficiency:.0%} of peak"
-        return f"{self.device.name} datasheet, {how}{', CUDA graphs' * (self.launch == 'graph')}"
+        return f"{self.device.name} {self.figures}, {how}{', CUDA graphs' * (self.launch == 'graph')}"
 
     @property
     def launch_ns(self) -> int:

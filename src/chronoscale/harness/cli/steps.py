@@ -14,6 +14,7 @@ from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.validation import ValidationTables
+from chronoscale.harness.runs.passes import planning_sentences
 from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
@@ -38,11 +39,12 @@ def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None
 
     file: the experiment's. root: folder of runs.
     """
-    _, run = _execute("bench", experiment, file, root)
+    experiment, run = _execute("bench", experiment, file, root)
     table, parts = tables.comparison_table(run), tables.breakdown_table(run)
     if not as_json:
         print_table(parts, PARTS, as_json)
-    end(run, tables.with_breakdowns(table, parts) if as_json else table, "executed", as_json)
+    shown = tables.with_breakdowns(tables.with_planning(run, table), parts) if as_json else table
+    end(run, shown, "executed", as_json, [*planning_sentences(run), *workflow_of(experiment).notes(experiment, run)])
 
 
 def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
@@ -60,7 +62,7 @@ def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> N
         if len(validation.order):
             print_table(validation.order, "pairs of strategies, the one that is measured to be faster first", as_json)
     table = validation.records() if as_json else validation.table
-    end(run, table, "predicted against measured", as_json, [validation.verdict] if validation.verdict else [])
+    end(run, table, "predicted against measured", as_json, [*planning_sentences(run), *filter(None, [validation.verdict])])
 
 
 def _execute(command: str, experiment: Experiment, file: Path, root: Path, replayed: bool = False) -> tuple[Experiment, Run]:

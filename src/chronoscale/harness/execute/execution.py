@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.planning.schedules import plan_preparation, plan_with_costs_on_demand
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.noise import PASSES, Noise
-from chronoscale.harness.runs.passes import idle_ranks, launch_sentences, load_passes, noise_sentences
+from chronoscale.harness.runs.passes import PLANNED, idle_ranks, launch_sentences, load_passes, noise_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
@@ -53,11 +54,13 @@ PROBES = "probes"
 class Plan:
     """Schedule that one strategy executes on a number of ranks, for `chronoscale bench`, with what it was planned for.
 
-    partition: file of the vertices' partition, '' for none.
+    costs: name of the costs that it was planned with, '' where the plan asked for none. partition: file of the vertices' partition, '' for
+    none.
     """
 
     planner: Strategy
     schedule: Schedule
+    costs: str
     partition: str
     work: Workload
 
@@ -72,8 +75,8 @@ def execute(
     """Train with every strategy of an experiment on every number of ranks here, for `chronoscale bench` and `validate`.
 
     Fills a piece `ranks-<n>` of the run for each: schedules, a trace a repeat, losses, and the machine's load meanwhile (`Noise`). All
-    strategies of a rank count run in one job, repeat by repeat in turn. Plans that ask for durations have them of a profile, which is
-    measured where there is none.
+    strategies of a rank count run in one job, repeat by repeat in turn. Plans that ask for durations have them of `planning_costs`; which
+    those were is recorded.
 
     replayed: as for `validate`: probes (short schedules) are timed in turn with the strategies, where the experiment names no file of
     costs, and costs.json of the piece is fitted to them alone, for a replay; a piece that was too noisy is executed again, `attempts` times
@@ -95,13 +98,14 @@ def execute(
             costs: Callable[[], CostModel] = partial(planning_costs, workflow, experiment, run, ranks, on_progress)
             partitions = {name: workflow.partition(experiment, run, data, work, ranks, planner) for name, planner in strategies.items()}
             plans[ranks] = {
-                name: Plan(planner, plan_with_costs_on_demand(planner, partitions[name][1], ranks, costs), *partitions[name])
+                name: Plan(planner, *plan_with_costs_on_demand(planner, partitions[name][1], ranks, costs), *partitions[name])
                 for name, planner in strategies.items()
             }
             _admit_all(experiment, {name: plan.schedule for name, plan in plans[ranks].items()}, ranks, named)
 
     def make(ranks: int, part: Path) -> None:
         items = _strategy_items(experiment, plans[ranks], data, part)
+        (part / PLANNED).write_text(json.dumps({name: plan.costs for name, plan in plans[ranks].items() if plan.costs}))
         probes: list[tuple[Item, Schedule]] = []
         if replayed and named is None:
             schedules = [plan.schedule for plan in plans[ranks].values()]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,21 @@ from chronoscale.harness.execute.calibration import OnProgress, ignore_progress,
 from chronoscale.harness.execute.machine import this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
-from chronoscale.harness.planning.cost_models import costs_of_file, datasheet_costs, names_cost_file
+from chronoscale.harness.planning.cost_models import ENGINE, costs_of_file, datasheet_costs, names_cost_file
 from chronoscale.harness.runs.noise import PASSES, Noise
 from chronoscale.harness.runs.profile_record import PROFILED, ProfileRecord
-from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.start import find_runs, load_experiment
 from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
+from chronoscale.real_exec.measurement.rates import DeviceRates, measure_rates
+from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 FOLDER = "profile"  # a profile's piece of a run
+RATES, RATES_FILE = "rates", "rates.json"  # the piece of a run that planned without one
 # What a profile depends on, beside what is trained.
 PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "network", "network_latency")
 
@@ -35,12 +39,31 @@ PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "net
 def planning_costs(
     workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> CostModel:
-    """Return the costs by which strategies plan that ask for durations, for `chronoscale bench`: a datasheet's where `costs: datasheet`
-    says so, else those of `fitted_costs`.
+    """Return the costs by which strategies plan that ask for durations, for `chronoscale bench`.
+
+    They are a datasheet's where `costs: datasheet` says so; of `fitted_costs` where `costs` says so, names a file, or the experiment was
+    profiled before; else of `device_costs`, so that training starts at once.
     """
     if experiment.costs == "datasheet":
         return datasheet_costs(experiment.cluster)
+    profiled = (run.folder / FOLDER).exists() or find_profile(experiment, run.folder.parent) is not None
+    if experiment.costs == "auto" and not profiled:
+        return device_costs(experiment, run)
     return fitted_costs(workflow, experiment, run, ranks, on_progress)
+
+
+def device_costs(experiment: Experiment, run: Run) -> CostModel:
+    """Return costs of this machine's device that need no profile: by its datasheet, where the package has one, else by rates that are
+    measured in about a second, once a run (a piece of it).
+    """
+    device = this_device(experiment.device)
+    name = device_name(device)
+    if device.type == "cuda" and (known := presets.known_device(name)) is not None:
+        return DatasheetCosts(known, engine=ENGINE, launch=experiment.launch)
+    folder = run.piece(RATES, lambda part: write_text(part / RATES_FILE, json.dumps(asdict(measure_rates(device, experiment.threads)))))
+    rates = read_json(folder / RATES_FILE, DeviceRates, "record of a device's rates")
+    figures = f"rates, measured in {rates.seconds:.1f} s"
+    return DatasheetCosts(rates.device(name, float(experiment.bus or 0)), engine=ENGINE, launch=experiment.launch, figures=figures)
 
 
 def fitted_costs(

@@ -20,6 +20,10 @@ from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, St
 from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
+COSTS = (
+    "datasheet, fitted (to a profile, which is measured where there is none), or the path of a costs.json; auto: to simulate, datasheet; "
+    "to run, an earlier profile of this experiment, else this device's datasheet, or rates measured here in a second"
+)
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
@@ -148,7 +152,7 @@ class Experiment(Part):
     )
     cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
     gpus: Counts = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
-    costs: str = Field("auto", description="datasheet, fitted, or the path of a costs.json; auto: fitted to run, datasheet to simulate")
+    costs: str = Field("auto", description=COSTS)
     extrapolate: bool = Field(False, description="let fitted costs leave the range, and the device, that they were fitted on")
     launch: Literal["eager", "graph"] = Field(
         "eager",

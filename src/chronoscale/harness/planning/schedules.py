@@ -26,14 +26,17 @@ def plan_epoch(planner: Strategy, work: Workload, ranks: int, costs: CostModel, 
         return schedule.saying(*planner.trained_work(work, schedule))
 
 
-def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> Schedule:
-    """Plan an epoch for `chronoscale bench`; `costs()`, which may have to measure a profile, is called only if the plan asks for a
+def plan_with_costs_on_demand(planner: Strategy, work: Workload, ranks: int, costs: Callable[[], CostModel]) -> tuple[Schedule, str]:
+    """Plan an epoch for `chronoscale bench`; `costs()`, which may have to measure something, is called only if the plan asks for a
     duration.
+
+    Returns the schedule, and the name of the costs that it was planned with, '' where it asked for none.
     """
     try:
-        return plan_epoch(planner, work, ranks, UnmeasuredCosts())
+        return plan_epoch(planner, work, ranks, UnmeasuredCosts()), ""
     except CostsNeeded:
-        return plan_epoch(planner, work, ranks, costs())
+        known = costs()
+        return plan_epoch(planner, work, ranks, known), known.name
 
 
 def plan_stretches(planner: Strategy, work: Workload, ranks: int, costs: CostModel) -> Iterator[Stretch]:

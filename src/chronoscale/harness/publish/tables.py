@@ -98,6 +98,13 @@ def _part(seconds: float, share: float) -> Cell:
     return Cell({"seconds": seconds, "share": share}, f"{number(seconds, 3)} s, {share:.0%}" if seconds else "–")
 
 
+def with_planning(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """Return `comparison_table` for `chronoscale bench --json`: each row with the costs that its strategy planned with, null for none."""
+    costs = passes.planning_costs(run)
+    names = [costs.get((str(name), int(ranks))) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
+    return table.assign(planned_with=pd.Series(names, index=table.index, dtype=object))
+
+
 def with_breakdowns(table: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
     """Return a run's table for `--json` of `chronoscale bench` or `train`: each row with where its epoch's time goes, where that is known.
 

@@ -18,7 +18,9 @@ from chronoscale.strategies.evaluation.fidelity import TOTAL
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
+HINT = "; `costs: fitted` measures a profile of this experiment instead"
 SCHEDULE = ".schedule.parquet"
+PLANNED = "planned.json"  # of a run's `ranks-<n>`: strategies whose plans asked for durations, and the name of the costs that said them
 SPANS = ".spans.json"  # beside a replay: epochs of its draws, ns
 
 
@@ -94,6 +96,24 @@ def launch_sentences(run: Run) -> list[str]:
             if launched is not None and launched.why:
                 lines.append(f"launch: graph: strategy '{name}' on {ranks} rank{'s' * (ranks > 1)} was {launched}")
     return lines
+
+
+def planning_costs(run: Run) -> dict[tuple[str, int], str]:
+    """Return which costs the plans of a run were made with that asked for durations: (strategy, number of ranks) -> name of the costs."""
+    pieces = [(ranks, folder / PLANNED) for ranks, folder in run.numbered("ranks-") if (folder / PLANNED).exists()]
+    records = [(ranks, read_json(path, dict[str, str], "record of planning")) for ranks, path in pieces]
+    return {(name, ranks): costs for ranks, record in records for name, costs in record.items()}
+
+
+def planning_sentences(run: Run) -> list[str]:
+    """Return a sentence for each cost model that plans of a run were made with, for its table and report; [] where no plan asked."""
+    strategies: dict[str, dict[str, None]] = {}
+    for (name, _), costs in planning_costs(run).items():
+        strategies.setdefault(costs, {})[name] = None
+    return [
+        f"{', '.join(names)} asked, to plan, how long operations take: by {costs}{HINT * (not costs.startswith('fitted'))}"
+        for costs, names in strategies.items()
+    ]
 
 
 def idle_ranks(run: Run) -> Idle:

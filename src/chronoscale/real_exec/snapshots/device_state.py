@@ -124,11 +124,11 @@ class DeviceState:
         return self.snapshots[self.plan.seat[task.unit, task.step - back]]
 
     def inputs(self, task: Task) -> Tensor:
-        """Return the input features that a row reads, on this rank's device: its snapshot's own, or those that the first group of the
-        snapshot began with.
+        """Return the input features that a row reads, on this rank's device: those that its snapshot came with, be it for an earlier
+        group, or those that the first group of the snapshot began with.
         """
-        key = (task.unit, task.step)
-        return acquire(self.features[key if key in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
+        seat = self.plan.seat[task.unit, task.step]
+        return acquire(self.features[seat if seat in self.plan.features else (self.plan.seat[task.unit, 0][0], 0)])
 
     def below(self, task: Task) -> Tensor:
         """Return the output of the layer below for a row's snapshot, [N, H], on this rank's device.
@@ -148,8 +148,10 @@ class DeviceState:
 
     def read_inputs(self, task: Task) -> None:
         """Drop a snapshot's input features from this rank's device after the row that reads them last, where the next snapshot brings its
-        own.
+        own; a later group that shares the snapshot may summarise them again.
         """
+        if self.model.shape.summarises and not self.plan.frees[task.unit]:
+            return
         following = (task.unit, task.step + 1)
         if following in self.plan.features or task.step + 1 == self.group_size:
             self.features.pop((task.unit, task.step), None)

@@ -30,6 +30,7 @@ from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
 
@@ -105,7 +106,7 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     for i, part in enumerate(_batches_of(first, LASTING * ranks)):
         yield from _forms(f"windows{i}-{ranks}", _windows(snapshots, part, size), model, apart, ranks, WAYS)
     low, high = int(stats.edges.min()), int(stats.edges.max())
-    if hyper.group_size > 1 and not PAIRED.refuses(hyper):
+    if hyper.group_size > 1:
         nodes = max(stats.num_nodes, LEAST)
         edges = 2 * high + 16
         length = _pair_length(hyper, ranks)
@@ -190,7 +191,7 @@ def _concatenate(snapshots: SnapshotSequence, chosen: NDArray[np.int64]) -> Snap
 
 def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: tuple[str, ...]) -> Iterator[Probe]:
     workload = Workload(label, statistics_of(snapshots), model, hyper)
-    count = len(snapshots)
+    count, varies = len(snapshots), task_of(hyper.task).varies  # where nothing is incremented
     ways = {
         "full": (Reuse(), uniform_forms(count)),
         "map": (Reuse(snapshots=True), uniform_forms(count, Form.MAP, True)),
@@ -200,7 +201,7 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
     }
     for kind in kinds:
         reuse, forms = ways[kind]
-        if not reuse.refuses(hyper):
+        if not varies or Form.DELTA not in forms.form:
             placement = deal(workload.groups, ranks, 1 + reuse.pipeline)
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
 

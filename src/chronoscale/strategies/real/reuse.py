@@ -44,7 +44,8 @@ REAL_TYPE1 = RealType1(
     "REAL type I",
     "REAL §4.1",
     Reuse(snapshots=True),
-    summary="As psg, but only the changes between the snapshots of a group are sent and computed.",
+    summary="As psg, but only the changes between the snapshots of a group are sent and computed; features that change are sent, and "
+    "aggregated, anew with each snapshot.",
     ablates="real-g+",
 )
 REAL_REUSE = ScheduledStrategy(
@@ -52,6 +53,6 @@ REAL_REUSE = ScheduledStrategy(
     "REAL type I + II",
     "REAL §4.2, §7.3",
     pair_consecutive,
-    summary="As real-type1, and each GPU trains two consecutive groups together, which share snapshots.",
+    summary="As real-type1, and each GPU trains two consecutive groups together, which share snapshots, each sent and aggregated once.",
     ablates="real-g+",
 )

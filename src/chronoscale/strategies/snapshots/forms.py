@@ -12,6 +12,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.kernels import kernels_of
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Workload
 
@@ -43,8 +44,8 @@ def uniform_forms(snapshots: int, form: Form = Form.FULL, tracked: bool = False)
 
 def must_track(workload: Workload) -> bool:
     """Return whether REAL's plans always send changes with maps of changed edges, since the device needs the whole adjacency: for upper
-    layers, and for attention."""
-    return workload.model.layers > 1 or workload.model.spatial == "gat"
+    layers, for attention, and for features that differ from snapshot to snapshot."""
+    return workload.model.layers > 1 or workload.model.spatial == "gat" or task_of(workload.hyper.task).varies
 
 
 def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
@@ -53,7 +54,9 @@ def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
 
     load: adds the rows that bring every snapshot in and through its first layer to a timer. Where nothing else needs the adjacency,
     tracking it is a choice of its own: maps are small, but an increment then needs two. REAL as published knows no maps without increments.
+    Features that differ from snapshot to snapshot leave no increments: sums of other features are of no use.
     """
+    varies, exact = task_of(workload.hyper.task).varies, workload.hyper.variant == "exact"
     count = len(workload.snapshots.edges)
 
     def spent(form: Form, tracked: bool) -> Ints:
@@ -64,7 +67,8 @@ def choose_forms(workload: Workload, costs: CostModel, load: Load) -> Forms:
 
     candidates = []
     for tracked in (True,) if must_track(workload) else (False, True):
-        forms = [Form.FULL, Form.MAP, Form.DELTA] if tracked and workload.hyper.variant == "exact" else [Form.FULL, Form.DELTA]
+        maps, increments = tracked and (exact or varies), not varies
+        forms = [Form.FULL, *[Form.MAP] * maps, *[Form.DELTA] * increments]
         times = np.stack([spent(form, tracked) for form in forms])
         times[1:, 0] = np.iinfo(np.int64).max
         best = np.argmin(times, axis=0)

@@ -22,7 +22,7 @@ from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
 SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
@@ -35,18 +35,14 @@ class Reuse:
 
     pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
     a copy on the device between the stages (BLAD).
+
+    Where every snapshot has features of its own (`SnapshotTask.varies`), type I reuses adjacencies alone: features are sent with each
+    snapshot, and aggregated anew. Type II reuses all that it does else: both groups read the same features of a snapshot.
     """
 
     snapshots: bool = False
     groups: bool = False
     pipeline: bool = False
-
-    def refuses(self, hyper: Hyper) -> str:
-        """Return why a strategy with this reuse cannot train with these hyper-parameters (saved aggregates need features that are the same
-        in every snapshot), for a message; '' where it can."""
-        if not (self.snapshots or self.groups) or not task_of(hyper.task).varies:
-            return ""
-        return f"keeps what it has aggregated from snapshot to snapshot, and training.task: '{hyper.task}' gives each other features"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,6 +115,7 @@ class Lowering:
         self.workload = workload
         self.reuse = reuse
         self.rows = Rows(workload)
+        self.varies = task_of(workload.hyper.task).varies
         self.kernels = kernels_of(workload)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
@@ -133,12 +130,22 @@ class Lowering:
         self.forms = forms
         snapshot = np.arange(len(forms.form))
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
-        self._add_first_layer(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, np.zeros(len(snapshot), bool), ())
+        none = np.zeros(len(snapshot), bool)
+        self._add_first_layer(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, none, none, ())
 
     @property
     def incremented(self) -> bool:
         """Whether any snapshot's aggregates are computed from the last ones by their differences, so that all are saved for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
+
+    def _features_stay(self, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether input features stay on the device with their group, not until they are aggregated; bool [n].
+
+        Those of all snapshots do, sent once a group, and those of each that a later group (`keeps`: there is one) summarises once more.
+        """
+        if self.varies:
+            return keeps & bool(self.workload.model.summarises)
+        return np.full_like(keeps, self.reuse.snapshots)
 
     def _temporal_variant(self, step: int) -> TemporalVariant:
         """Return which implementation runs a recurrent step."""
@@ -155,17 +162,21 @@ class Lowering:
         form: NDArray[np.int8],
         own: NDArray[np.bool_],
         features: NDArray[np.bool_],
+        stay: NDArray[np.bool_],
         after: Sequence[Ints],
     ) -> _FirstLayer:
-        """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse."""
+        """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse.
+
+        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated.
+        """
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
         result = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
-        # Without reuse every snapshot brings its features, which go once they are aggregated; with it they stay with the group, and so
-        # does the sum that increments go on from. Attention aggregates transformed features; the weight gradient needs the raw ones.
-        passing = zero if self.reuse.snapshots or model.transforms_first else features * rows.features
-        copies = 2 if self.reuse.snapshots else 1
+        # What increments go on from stays with the group: its features, and the sum. Attention aggregates transformed features; the weight
+        # gradient needs the raw ones.
+        passing = zero if model.transforms_first else features * ~stay * rows.features
+        copies = 2 if self.reuse.snapshots and not self.varies else 1
         for kind in Form:
             mask = own & (form == kind)
             if not mask.any():
@@ -213,21 +224,22 @@ class Lowering:
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
         held, active, carried, attended, fresh, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(7))
         everything = np.full(len(start), rows.nodes)
+        stay = self._features_stay(at.keeps)
         below: list[Ints] = []
         for layer in range(model.layers):
             outputs: list[Ints] = []
             ready = np.full(len(start), NONE, np.int64)
             for step in range(size):
                 snapshot, here = start + step, {**site, "step": step, "layer": layer}
-                features, passing = np.zeros(len(start), bool), 0
+                features = np.zeros(len(start), bool)
                 if layer == 0:
                     own = ~((at.shift > 0) & (step + at.shift < size))
                     form = np.where(step > 0, self.forms.form[snapshot], np.int8(Form.FULL))
-                    features = own & (not self.reuse.snapshots or step == 0)
+                    features = own & (self.varies or not self.reuse.snapshots or step == 0)
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
-                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, [gate, *waits])
-                    ready, passing = loaded.ready, 0 if self.reuse.snapshots else rows.features
+                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, stay, [gate, *waits])
+                    ready = loaded.ready
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
                     carried, attended = carried + loaded.rows, attended + loaded.edges
@@ -254,7 +266,7 @@ class Lowering:
                 active += cell["alloc"]
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
-                    output = sink.add(Op.TRANSFORM, self.second, here, product, {"free": features * passing}, after=(ready,))
+                    output = sink.add(Op.TRANSFORM, self.second, here, product, {"free": features * ~stay * rows.features}, after=(ready,))
                     active += product["alloc"]
                 outputs.append(output)
             below = outputs
@@ -280,13 +292,14 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     iteration (REAL eq. 10).
 
     name: the strategy's. With reuse between a group's snapshots these are sent in `forms`, or, None, as `costs` makes it cheapest. Raises
-    UserError for hyper-parameters that `reuse` refuses.
+    UserError for increments of features that differ from snapshot to snapshot.
     """
-    if why := reuse.refuses(workload.hyper):
-        raise UserError(f"strategy '{name}' {why}")
     if reuse.groups:
         placement = placement.in_time_order()
     lowering = Lowering(workload, reuse, costs, forms)
+    if lowering.varies and lowering.incremented:
+        why = f"training.task: '{workload.hyper.task}' gives each other features"
+        raise UserError(f"strategy '{name}' increments what it has aggregated from snapshot to snapshot, and {why}; send edge maps")
     resident = 4 * workload.model.parameters * FP32  # parameters, gradients, two moments
     builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)

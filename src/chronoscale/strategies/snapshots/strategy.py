@@ -13,9 +13,10 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trained_work import TrainedWork, trained_work
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Workload
 
 GROUPED = ("groups", "snapshots", "parts")  # kinds of schedules whose units are snapshot groups
 
@@ -57,14 +58,10 @@ class GroupStrategy(SnapshotStrategy):
     kind = "groups"
     reuse: Reuse
 
-    def refuses(self, hyper: Hyper) -> str:
-        """Return why the strategy cannot train with these hyper-parameters ('' where it can): what it reuses was aggregated from features
-        that do not change from snapshot to snapshot."""
-        return self.reuse.refuses(hyper)
-
     def formulas(self, workload: Workload, schedule: Schedule) -> str:
         """Return that sums were incremented as published, which is no longer exact (REAL eq. 3-4); '' else."""
-        return "increments as published" if self.reuse.snapshots and workload.hyper.variant == "as-published" else ""
+        incremented = self.reuse.snapshots and not task_of(workload.hyper.task).varies
+        return "increments as published" if incremented and workload.hyper.variant == "as-published" else ""
 
     @abstractmethod
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:

@@ -49,7 +49,7 @@ from chronoscale.strategies.real.reuse import REAL_TYPE1
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Hyper, Workload
+from chronoscale.strategies.workload import Workload
 
 STAGES = ("cold start", "profiling", "optimised")
 COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS
@@ -62,11 +62,9 @@ LOOK_S = 0.02
 PLANE = "control plane"  # the thread; where training fails it ends by itself, and nobody waits for it
 
 
-def serves(planner: Strategy, hyper: Hyper) -> bool:
-    """Say whether `chronoscale train` can train a strategy in REAL's three stages: it keeps whole groups on a rank, and features do not
-    change.
-    """
-    return planner.kind == COLD.kind and not any(stage.refuses(hyper) for stage in (COLD, REUSING, GREEDY))
+def serves(planner: Strategy) -> bool:
+    """Say whether `chronoscale train` can train a strategy in REAL's three stages: it keeps whole groups on a rank."""
+    return planner.kind == COLD.kind
 
 
 def train(

@@ -42,7 +42,7 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         (planner,) = planners(experiment, executed=True).values()
         folder = data.store_snapshots(experiment, run)
         work, sequence = data.stored_workload(experiment, folder)
-        if control_plane.serves(planner, experiment.hyper):
+        if control_plane.serves(planner):
             control_plane.train(experiment, planner, work, folder, run.folder / FOLDER, rough_costs)
         else:
             ranks = max(experiment.ranks)
@@ -86,4 +86,7 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
             return []
         highest = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
         base = f"{experiment.training.learning_rate:g}"
-        return [f"{run.folder.name}: the learning rate of a step is {base} times its groups on all ranks (REAL §7.4), at most: {highest}."]
+        return [
+            f"{run.folder.name}: the learning rate of a step is {base} times its groups on all ranks (REAL §7.4), at most: {highest}; "
+            f"training.scale_learning_rate: false keeps {base} for all."
+        ]
