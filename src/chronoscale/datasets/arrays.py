@@ -44,8 +44,8 @@ def require(array: NDArray[Any] | None, name: str, dtypes: str, shape: tuple[int
 
 
 def require_counts(counts: DataclassInstance, shape: tuple[int, ...]) -> None:
-    """Check that every array in a dataclass of counts is non-negative int64 of `shape`; fields that are no arrays pass. Raises ValueError
-    naming the field."""
+    """Check, when a dataset's counts (such as edges of each snapshot) are made, that every array in the dataclass is non-negative int64 of
+    `shape`; fields that are no arrays pass. Raises ValueError naming the field."""
     for entry in fields(counts):
         column = getattr(counts, entry.name)
         if isinstance(column, np.ndarray) and (column.shape != shape or column.dtype != np.int64 or (column < 0).any()):

@@ -49,7 +49,10 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:
     """Read a Parquet file that `save` wrote: return the values of the fields of `kind` (the dataclass: a schedule's or a trace's), and the
-    whole table. Fields that are absent (older files) and have defaults are left out."""
+    whole table. Fields that are absent (older files) and have defaults are left out.
+
+    columns: name -> dtype of the arrays that the file must have, as `save` was given.
+    """
     with pq.ParquetFile(path, page_checksum_verification=True) as file:  # read_table imports for half a second
         table = file.read()
     meta = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}

@@ -42,14 +42,15 @@ class TimesToTarget:
 
 
 def median(times: Floats) -> float:
-    """Return the median of times, of which some may be infinite: of an even number the mean of the middle two."""
+    """Return the median of the seeds' times to a target of `chronoscale compare`, of which some may be infinite (never reached): of an even
+    number the mean of the middle two."""
     ordered = np.sort(times)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return float((low + high) / 2)
 
 
 def times_to_target(epochs: Mapping[str, Floats], passes_s: Mapping[str, tuple[float, ...]], seeds: tuple[int, ...]) -> TimesToTarget:
-    """Multiply the epochs that each seed takes by the median epoch, and resample both.
+    """Return the times to the target for `chronoscale compare`: the epochs that each seed takes, times the median epoch, both resampled.
 
     epochs: strategy -> epochs to the target, float64 [seeds], infinite where never reached. passes_s: strategy -> seconds of its timed
     epochs. Seeds are resampled for all strategies alike, since a seed's luck is shared; timed epochs for each by itself.

@@ -118,8 +118,8 @@ def estimate_communication(counts: Remoteness, widths: RowBytes, theta: float, s
 
 
 def variance_bound(remote: float, theta: float, mean: float, variance: float) -> float:
-    """Return an upper bound on the variance of a graph node's output when remote neighbours are sampled with probability theta (MemShare
-    eq. 26).
+    """Return MemShare's upper bound, beside its strategy's other equations, on the variance of a graph node's output when remote neighbours
+    are sampled with probability theta (MemShare eq. 26).
 
     remote: λ^{k,u}, the share of the node's neighbours that lies on other ranks. mean, variance: μ and δ² of what neighbours send. Raises
     UserError for theta of 0 or less.

@@ -136,8 +136,11 @@ def add_moments(builder: Builder, workload: Workload, site: Columns, alone: bool
 
 
 def add_window_transfer(builder: Builder, batches: WindowBatches, read: Ints) -> Arrival:
-    """Add the rows that copy batches of windows from host to device to a plan on a signal. read: handles of the rows that have read them,
-    int64 [sites]."""
+    """Add to a plan on a signal the rows that copy batches of windows from host to device.
+
+    batches: of all ranks and steps; one of them on one rank is a site. read: for each site the handle of the row that gathers its windows
+    on the host, which the copy waits for, int64 [sites].
+    """
     windows = batches.windows()
     sent = builder.add(Op.H2D, Lane.H2D, batches.site, windows, {"alloc": windows["bytes"]}, where=batches.there, after=(read,))
     return Arrival(read, (sent,), np.asarray(windows["bytes"], np.int64))
