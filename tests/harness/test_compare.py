@@ -171,6 +171,10 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
             assert value / row["epoch_s"] == pytest.approx(round(value / row["epoch_s"]))
     assert set(result["naive"]) == {"last value", "training mean"}
     assert json.loads((folder / "compare.json").read_text()) == result and (folder / "compare.svg").exists()
+    command("report", folder, "--out", "page")
+    assert result["verdict"] in Path("page/report.md").read_text() and Path("page/figures/compare.svg").exists()
+    assert json.loads(Path("page/report.json").read_text())["advice"][0]["headline"] == result["verdict"]
+    assert "at equal steps" in Path("page/index.html").read_text()
 
 
 def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, capsys) -> None:

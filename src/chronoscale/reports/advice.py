@@ -18,7 +18,8 @@ class Advice:
     """Ranking of candidates (strategy, GPUs, settings) for one training, which `chronoscale advise` hands to a report.
 
     name: of its files. title: what is trained. headline: which candidate is first. table: a row a ranked candidate, with every column.
-    not_ranked: what does not rank and why, a line each. drawing: the Pareto front, None where nothing ranks.
+    not_ranked: what does not rank and why, a line each. drawing: the Pareto front, None where nothing ranks. kind: how its figures were
+    made. lines: what `not_ranked` is called. Also a comparison of `chronoscale compare`, whose lines are notes.
     """
 
     name: str
@@ -27,9 +28,12 @@ class Advice:
     table: pd.DataFrame
     not_ranked: Sequence[str]
     drawing: Drawing | None
+    kind: str = "simulated"
+    lines: str = "not ranked"
 
     @property
     def readable_table(self) -> ReadableTable:
         """Return the ranking as the report shows it: columns that say nothing are left out."""
         empty = [str(name) for name in self.table.columns if self.table[name].isna().all() or (self.table[name] == "").all()]
-        return ReadableTable(self.table.drop(columns=[*empty, *(name for name in SPARE if name not in empty)]), "", frozenset())
+        left_out = dict.fromkeys([*empty, *(name for name in SPARE if name in self.table)])
+        return ReadableTable(self.table.drop(columns=list(left_out)), "", frozenset())

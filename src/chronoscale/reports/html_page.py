@@ -51,9 +51,9 @@ def _advice(advice: Advice) -> str:
     """Return a ranking of candidates with its figure."""
     left = "".join(f"<li>{escape(line)}</li>\n" for line in advice.not_ranked)
     return (
-        f'<section>\n<h2><span class="kind">simulated</span> {escape(advice.title)}</h2>\n{_proof(advice.headline)}'
+        f'<section>\n<h2><span class="kind">{advice.kind}</span> {escape(advice.title)}</h2>\n{_proof(advice.headline)}'
         f"{_figure(advice.drawing) if advice.drawing else ''}<h3>Ranked</h3>\n{to_html(advice.readable_table.table)}\n"
-        f"{f'<h3>Not ranked</h3>{chr(10)}<ul>{chr(10)}{left}</ul>' if left else ''}</section>"
+        f"{f'<h3>{advice.lines.capitalize()}</h3>{chr(10)}<ul>{chr(10)}{left}</ul>' if left else ''}</section>"
     )
 
 

@@ -30,7 +30,7 @@ def markdown(report: Report, contents: Sequence[SectionContent]) -> str:
 def _advice(advice: Advice) -> list[str]:
     """Return the blocks of text of a ranking of candidates."""
     blocks = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.readable_table.table)]
-    blocks += ["\n".join(f"- not ranked: {_plain(line)}" for line in advice.not_ranked)]
+    blocks += ["\n".join(f"- {advice.lines}: {_plain(line)}" for line in advice.not_ranked)]
     drawing = advice.drawing
     return blocks + ([f"![{_plain(drawing.title)}](figures/{drawing.name}.svg)\n\n{_plain(drawing.caption)}"] if drawing else [])
 

@@ -25,7 +25,7 @@ def report_data(report: Report, contents: Sequence[SectionContent]) -> dict[str,
             {
                 "title": advice.title,
                 "headline": advice.headline,
-                "not_ranked": list(advice.not_ranked),
+                advice.lines.replace(" ", "_"): list(advice.not_ranked),
                 "table": f"tables/{advice.name}.csv",
             }
             for advice in report.advice

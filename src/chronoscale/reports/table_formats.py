@@ -49,6 +49,18 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (size, {"h2d_bytes": "host to device", "peak_bytes": "GPU memory", "link_bytes": "bytes"}),
         (_PERCENT, {"mean_use": "mean use"}),
         (_SHORT, {"collective_s": "collectives,\u00a0s", "gpu_hours": "GPU\u2011hours"}),
+        (
+            _SHORT,
+            {
+                "to_target_s": "to\u00a0target,\u00a0s",
+                "low_s": "5\u00a0%,\u00a0s",
+                "high_s": "95\u00a0%,\u00a0s",
+                "epochs_to_target": "epochs",
+            },
+        ),
+        (_PERCENT, {"first_in": "first in"}),
+        (_finite(lambda value: number(value, 4)), {"best": "best", "equal_steps": "at equal steps", "test": "test"}),
+        (size, {"moved_bytes": "moved"}),
         (_PERCENT, {"behind": "behind the first", "first_ahead_in": "first ahead in"}),
         (str, {"sources": "durations"}),
         (_SIGNED, {"error_pct": "error", "task_error_pct": "error of a task"}),

@@ -26,8 +26,9 @@ def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats
     experiment, run = begin("compare", compared(experiment), file, root, seats)
     with stage("comparing", resumes=True, lines=True) as on_progress:
         result = comparison(run_comparison(experiment, run, on_progress))
-    summary, drawing = shown.summary(result), shown.drawing(result)
-    write_text(run.folder / "compare.json", json.dumps(summary, indent=1))
+    summary = shown.summary(result)
+    drawing = shown.drawing(summary)
+    write_text(run.folder / shown.FILE, json.dumps(summary, indent=1))
     (run.folder / "compare.svg").write_text(drawing.svg)
     (run.folder / "compare.png").write_bytes(drawing.png)
     run.finish()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.display.cell import record
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
 from chronoscale.reports.numbers import number, seconds, size
 
 NAN = float("nan")
+FILE = "compare.json"  # in the run's folder: as `summary` returns it
 
 
 def times(result: Comparison) -> TimesToTarget:
@@ -139,12 +145,25 @@ def summary(result: Comparison) -> dict[str, Any]:
     }
 
 
-def drawing(result: Comparison) -> Drawing:
-    """Draw a comparison's validation score against seconds."""
-    curves = [ErrorCurve(one.name, one.epoch_s, list(one.curves.values())) for one in result.outcomes]
-    ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
+def report_comparison(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
+    """Return a finished run of `chronoscale compare` as a section of a report, from its compare.json.
+
+    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    """
+    record = run.read(FILE, dict[str, Any])
+    title = f"Compared at equal accuracy: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
+    table = pd.DataFrame(record["strategies"])
+    return Advice(name, title, record["verdict"], table, record["notes"], drawing(record, name), "executed", "note")
+
+
+def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
+    """Draw a comparison's validation score against seconds. record: as `summary` returns it. name: of its file."""
+    score = SCORES[record["score"]]
+    epoch_s = {row["strategy"]: row["epoch_s"] for row in record["strategies"]}
+    curves = [ErrorCurve(label, epoch_s[label], list(by_seed.values())) for label, by_seed in record["curves"].items()]
+    ranks = f"{record['ranks']} rank{'s' * (record['ranks'] > 1)}"
     caption = (
-        f"Lines are medians over {len(result.seeds)} seeds, bands their range; executed on {ranks}, each strategy at its best rate. "
-        f"Dashed: the target, {result.target}, {result.target.why}."
+        f"Lines are medians over {len(record['seeds'])} seeds, bands their range; executed on {ranks}, each strategy at its best rate. "
+        f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
     )
-    return error_curves("compare", curves, result.score.title, result.naive, result.target.value, caption)
+    return error_curves(name, curves, score.title, record["naive"], record["target"], caption)

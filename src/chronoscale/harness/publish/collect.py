@@ -14,6 +14,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.advice import outcome
 from chronoscale.harness.advice.shown import report_advice
+from chronoscale.harness.compare.shown import report_comparison
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import inventory, settings
 from chronoscale.harness.runs import passes, points
@@ -61,6 +62,9 @@ class Collection:
             notes += [f"{text}." for text in outcome.cautions(outcome.choices(experiment, run))]
             number = len(self.advice) + 1
             self.advice.append(report_advice(run, experiment, f"advice{f'-{number}' * (number > 1)}", name))
+        elif run.status.command == "compare" and run.complete:
+            number = sum(advice.kind == "executed" for advice in self.advice) + 1
+            self.advice.append(report_comparison(run, experiment, f"compare{f'-{number}' * (number > 1)}", name))
         elif not results:
             notes.append(f"a run of `chronoscale {run.status.command}`, it holds no result that a report shows.")
         return notes + [f"{line}." for line in idle_sentences({**passes.idle_ranks(run), **points.idle_ranks(run)})]
@@ -88,7 +92,8 @@ def collect(given: Sequence[Run]) -> Report:
     results = collection.results
     if not results and not collection.trainings and not collection.advice:
         raise UserError(f"{', '.join(str(run.folder) for run in runs)}: nothing finished to report{': ' * bool(notes)}{' '.join(notes)}")
-    if collection.advice or any(result.kind == "simulated" and result.ranks > 1 for result in results):
+    simulated = [*(advice for advice in collection.advice if advice.kind == "simulated")]
+    if simulated or any(result.kind == "simulated" and result.ranks > 1 for result in results):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
     labels = dict.fromkeys(experiment.dataset.label for experiment in experiments.values())
     models = dict.fromkeys(experiment.model.name for experiment in experiments.values())
