@@ -5,6 +5,7 @@ All feeds give the same batches, bit for bit: float [b, window + horizon, N, C],
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor
 from chronoscale.batching.signals.materialise import materialise
 from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, block_bounds, measure_moments, read_steps, standardise
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.arrays import Int64, Numbers
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
@@ -76,7 +77,8 @@ class BaseFeed:
         self.scale: Scaler
 
     def materialise(self) -> None:
-        self.scale = Scaler.from_moments(measure_moments(self.signal, self.windows, self.period))
+        if not hasattr(self, "scale"):  # ranks have not agreed
+            self.agree(self.measure(0, 1))
 
     def transfer(self) -> None:
         raise ValueError(f"{type(self).__name__} keeps no data on the device")
@@ -124,6 +126,24 @@ class IndexedFeed(BaseFeed):
         out = self.empty(len(starts), self.windows.reach)
         np.take(self._data, starts[:, None] + np.arange(self.windows.reach), axis=0, out=out.numpy(), mode="clip")
         return out
+
+
+class VirtualFeed(IndexedFeed):
+    """Feed of a virtual rank, whatever its strategy stores: the signal lies in memory once, standardised, for all ranks of the process."""
+
+    def __init__(
+        self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Callable[[Callable[[], Numbers]], Numbers]
+    ) -> None:
+        """share: returns what the given function makes, which the first rank calls."""
+        super().__init__(signal, windows, period, device)
+        self._share = share
+
+    def materialise(self) -> None:
+        BaseFeed.materialise(self)
+        self._data = self._share(lambda: standardise(self.signal, self.scale))
+
+    def transfer(self) -> None:
+        """Do nothing: the signal is where it is read."""
 
 
 class DeviceFeed(BaseFeed):
