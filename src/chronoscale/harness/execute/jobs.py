@@ -47,4 +47,6 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
 
 def make_training(experiment: Experiment, item: Item, folder: Path) -> Job:
     """Make the job of `chronoscale train`: one item for all epochs of the experiment, which ranks write to `folder`."""
-    return replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    job = make_job(experiment, "train", [item], folder)
+    virtual = max(experiment.ranks) if experiment.virtual else 0
+    return replace(job, repeats=experiment.epochs, warmup=0, settings=replace(job.settings, virtual=virtual))

@@ -84,19 +84,22 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
         plans.end()
 
 
+def train_here(job: Job) -> None:
+    """Train a job's item on the rank that this process is, or, where the job has virtual ranks, on all of them. Raises as `train`, and as
+    `run_virtual`.
+    """
+    if job.settings.virtual:
+        run_virtual(partial(train, job), job.settings.virtual, job.name)
+    else:
+        train(job)
+
+
 def main(path: str) -> int:
     """Train the job file at `path` on this rank, a process that the launcher or torchrun has started; return its exit code
     (`ranks.rank.serve`).
     """
     job = Job.load(Path(path))
-
-    def work() -> None:
-        if job.settings.virtual:
-            run_virtual(partial(train, job), job.settings.virtual, job.name)
-        else:
-            train(job)
-
-    return serve(job.settings.device, work, job.modules, job.settings.share_gpu)
+    return serve(job.settings.device, lambda: train_here(job), job.modules, job.settings.share_gpu)
 
 
 if __name__ == "__main__":
