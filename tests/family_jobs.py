@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
+from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.streams.description import stream_statistics
@@ -41,6 +43,12 @@ SEED = 3
 SNAPSHOTS = Hyper(group_size=3, stride=2, seed=SEED, recency=Recency(Decay(2, 2, 0.5), 8))
 SIGNALS = Hyper(batch_size=8, window=12, horizon=12, batches=4, seed=SEED)
 
+Only = Callable[[str, str], bool]  # of a model and a strategy
+
+
+def every_pair(model: str, strategy: str) -> bool:
+    return True
+
 
 class Sizes(NamedTuple):
     """Of the generated data: snapshots, their nodes and static edges; sensors; events, the nodes between which they are, and how many are a
@@ -60,38 +68,40 @@ class Sizes(NamedTuple):
 REHEARSED = Sizes(snapshots=7, nodes=60, edges=700, sensors=8, events=60, between=9, batch=7, hidden=8)
 
 
-def jobs(folder: Path, sizes: Sizes, ranks: int = 1) -> Iterator[Job]:
-    """Write the data and the schedules for so many ranks to an empty folder, and return the jobs, a family after another."""
-    yield from _on_snapshots(folder, sizes, ranks)
-    yield from _on_signals(folder, sizes, ranks)
-    yield from _on_streams(folder, sizes, ranks)
+def jobs(folder: Path, sizes: Sizes, ranks: int = 1, held: HeldOut = SNAPSHOTS.held, only: Only = every_pair) -> Iterator[Job]:
+    """Write the data and the schedules for so many ranks to an empty folder, and return the jobs, a family after another.
+
+    held: snapshots that are not trained on. only: whether a model is trained by a strategy; all are."""
+    yield from _on_snapshots(folder, sizes, ranks, replace(SNAPSHOTS, held=held), only)
+    yield from _on_signals(folder, sizes, ranks, only)
+    yield from _on_streams(folder, sizes, ranks, only)
 
 
-def _on_snapshots(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
+def _on_snapshots(folder: Path, sizes: Sizes, ranks: int, hyper: Hyper, only: Only) -> Iterator[Job]:
     costs = DatasheetCosts(presets.cluster("h200").device)
     graph = GrowthGraph.rmat(sizes.nodes, sizes.edges, sizes.snapshots, 0.1, SEED).sequence().without_self_edges()
     store.save(folder / "snapshots", graph)
     stats, cut = statistics_of(graph), VertexPartition((np.arange(graph.num_nodes) % ranks).astype(np.int32), ranks)
     np.save(folder / "parts.npy", cut.assignment)
-    chunks = Chunks((np.arange(graph.num_nodes) % SNAPSHOTS.recency.chunks).astype(np.int32), SNAPSHOTS.recency.chunks)
+    chunks = Chunks((np.arange(graph.num_nodes) % hyper.recency.chunks).astype(np.int32), hyper.recency.chunks)
     np.save(folder / "chunks.npy", chunks.assignment)
     for name in MODELS:
         shape = model_shape(name, sizes.hidden, sizes.hidden, sizes.layers)
-        work = Workload("cases", stats, shape, SNAPSHOTS, Partition(*cut.count(graph)), ExactChunking(graph, chunks))
+        work = Workload("cases", stats, shape, hyper, Partition(*cut.count(graph)), ExactChunking(graph, chunks))
         out = folder / name
         out.mkdir()
-        plans = _planned(work, ranks, costs)
-        plans |= {f"all {form.name.lower()}": _forced(work, ranks, form) for form in Form}
+        plans = _planned(work, ranks, costs, only)
+        plans |= {label: _forced(work, ranks, form) for form in Form if only(name, label := f"all {form.name.lower()}")}
         divided = {"parts": str(folder / "parts.npy"), **dict.fromkeys(("blocks", "hybrid"), str(folder / "chunks.npy"))}
-        items = [_item(out, key, plan, folder / "snapshots", SNAPSHOTS, divided.get(plan.kind, "")) for key, plan in plans.items()]
+        items = [_item(out, key, plan, folder / "snapshots", hyper, divided.get(plan.kind, "")) for key, plan in plans.items()]
         yield Job(name, tuple(items), str(out), ModelChoice(name, sizes.hidden, sizes.layers, sizes.hidden), 1)
 
 
-def _planned(work: Workload, ranks: int, costs: CostModel) -> dict[str, Schedule]:
+def _planned(work: Workload, ranks: int, costs: CostModel, only: Only) -> dict[str, Schedule]:
     """Plan with all strategies that execute and take the model: windows take graph convolutions alone, shared memory models with memory."""
     plans = {}
     for key, one in registry.of(work.family).items():
-        if one.executes:
+        if one.executes and only(work.model.name, key):
             with suppress(UserError):
                 plans[key] = plan_epoch(one, work, ranks, costs)
     return plans
@@ -104,7 +114,7 @@ def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
 
 
-def _on_signals(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
+def _on_signals(folder: Path, sizes: Sizes, ranks: int, only: Only) -> Iterator[Job]:
     costs, sensors, steps = DatasheetCosts(presets.cluster("polaris").device), sizes.sensors, 120
     ring, draw = np.arange(sensors), np.random.default_rng(SEED)
     edges = np.concatenate([np.stack([ring, (ring + hop) % sensors]) for hop in (1, 2)], axis=1).astype(np.int32)
@@ -120,13 +130,15 @@ def _on_signals(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
         out.mkdir()
         items = []
         for key, one in registry.of("signals").items():
+            if not only(name, key):
+                continue
             before = out / f"{key}.prepare.parquet"
             one.prepare(work, ranks, costs).save(before)
             items.append(_item(out, key, plan_epoch(one, work, ranks, costs), folder / "signal", SIGNALS, prepare=str(before)))
         yield Job(name, tuple(items), str(out), choice, 1)
 
 
-def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
+def _on_streams(folder: Path, sizes: Sizes, ranks: int, only: Only) -> Iterator[Job]:
     """With ties, self-loops, repeated edges, and a node without events."""
     draw = np.random.default_rng(SEED)
     src, dst = draw.integers(0, sizes.between - 1, (2, sizes.events)).astype(np.int32)
@@ -141,7 +153,7 @@ def _on_streams(folder: Path, sizes: Sizes, ranks: int) -> Iterator[Job]:
         hyper, out = Hyper(batch_size=sizes.batch, fanout=(3,), events=events, seed=SEED), folder / name
         work = Workload("cases", stats, shape_for(choice, stats, hyper), hyper)
         out.mkdir()
-        items = [_item(out, key, plan, folder / "prepared", hyper) for key, plan in _planned(work, ranks, UNUSED).items()]
+        items = [_item(out, key, plan, folder / "prepared", hyper) for key, plan in _planned(work, ranks, UNUSED, only).items()]
         yield Job(name, tuple(items), str(out), choice, 1)
 
 

@@ -40,7 +40,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "launch", here)
     for module in (epochs, control_plane):
         monkeypatch.setattr(module, "start", lambda entry, path, ranks, threads: path)
-        monkeypatch.setattr(module, "wait", lambda path, name, *_: epoch_loop.train(Job.load(path)))
+        monkeypatch.setattr(module, "wait", lambda path, name, *_: epoch_loop.train_here(Job.load(path)))
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import make_lanes
+from chronoscale.real_exec.execution.lanes import VirtualLanes, make_lanes
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
@@ -57,9 +56,11 @@ def run_preparation(item: Item, choice: ModelChoice, context: Context) -> list[P
     passes: list[Pass] = []
 
     def prepare() -> str:
-        schedule = context.require_ranks(Schedule.load(Path(item.prepare)))
+        schedule = context.load_schedule(item.prepare)
         program = bind_program(item, schedule, choice, context)
-        passes.append(execute(schedule, program, make_lanes(context.device), device_name(context.device)))
+        passes.append(
+            execute(schedule, program, VirtualLanes() if context.virtual else make_lanes(context.device), device_name(context.device))
+        )
         return item.prepare
 
     if item.prepare:

@@ -39,7 +39,8 @@ class Settings:
     that says which processors share caches, as `lscpu -p` prints it; '': as the system reports them. scale_learning_rate: for snapshots,
     multiply it by the groups of an optimiser step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is
     ended, or ten times the longest row, whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a
-    GPU, "eager" (row by row) or "graph" (as CUDA graphs).
+    GPU, "eager" (row by row) or "graph" (as CUDA graphs). virtual: ranks that one process executes in turn, in place of a process each; 0:
+    none is virtual.
     """
 
     threads: int = 1
@@ -55,6 +56,7 @@ class Settings:
     hang_after: float = 60.0
     share_gpu: bool = False
     launch: str = "eager"
+    virtual: int = 0
 
 
 @dataclass(frozen=True, slots=True)

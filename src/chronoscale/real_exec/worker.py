@@ -29,13 +29,14 @@ from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.real_exec.ranks.rank import leave, serve
-from chronoscale.strategies.schedule import Schedule
+from chronoscale.real_exec.ranks.virtual import VirtualRank
 
 
-def run_job(job: Job) -> dict[str, list[Pass]]:
+def run_job(job: Job, virtual: VirtualRank | None = None) -> dict[str, list[Pass]]:
     """Execute a job's schedules on this rank: `warmup` passes over every item, then `repeats` that are kept.
 
-    Every rank of the job calls it.
+    Every rank of the job calls it. virtual: which of the virtual ranks of this process it is, whose passes have no times; None: this
+    process is the rank.
 
     Passes are interleaved over the items, and a model goes on training from pass to pass. The last pass of an item has the scores of its
     test data, where it has any. Returned are the passes after the warm-up, by the item's label, and an item's preparation (one pass) under
@@ -43,8 +44,8 @@ def run_job(job: Job) -> dict[str, list[Pass]]:
 
     Raises UserError when the process group does not have a schedule's ranks, or a GPU is requested and absent.
     """
-    with open_context(job.settings) as context:
-        schedules = {item.label: context.require_ranks(Schedule.load(Path(item.schedule))) for item in job.items}
+    with open_context(job.settings, virtual) as context:
+        schedules = {item.label: context.load_schedule(item.schedule) for item in job.items}
         preparations: dict[str, list[Pass]] = {}
         programs: dict[str, Program] = {}
         lanes: dict[str, Lanes] = {}

@@ -74,6 +74,11 @@ class TrainingRun:
         return self.stopped or next(lost, "")
 
     @property
+    def timed(self) -> bool:
+        """Return whether epochs have times; those of virtual ranks have none."""
+        return any(epoch.end_ns for epoch in self.epochs)
+
+    @property
     def tested_epoch(self) -> int:
         """Return the epoch whose model was tested, or will be: the best where one was saved, else the last."""
         return self.epochs[-1].number if self.best is None else self.best
@@ -92,7 +97,7 @@ class TrainingRun:
         Columns: epochs; seconds an epoch (median, half the interquartile range); seconds spent on taking the schedule up; the learning rate
         of its largest step; first and last loss; seconds that the control plane worked in the stage; where anything validated, the best of
         the first score that there is, and all scores of the last epoch. A stage that was missed has none of them; a run that failed has no
-        best, and says so.
+        best, and says so. Without times there are no columns of them.
         """
         rows, scores = [], scores_present(epoch.scores for epoch in self.epochs)
         for stage, epochs in self.stages.items():
@@ -128,6 +133,7 @@ class TrainingRun:
         rare = ["learning_rate", *(f"best_{score.key}" for score in scores[:1]), *(f"last_{score.key}" for score in scores)]
         unknown = [name for name in rare if len(table) and table[name].isna().all()]
         unknown += [] if self.failed or not len(table) else ["failed"]
+        unknown += [] if self.timed or not self.epochs else ["epoch_s", "spread_s", "switch_s"]
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:

@@ -64,6 +64,12 @@ class Trace:
             schedule.name, schedule.ranks, device, task, schedule.rank, schedule.lane, schedule.op, start_ns, end_ns, schedule.bytes, source
         )
 
+    @classmethod
+    def untimed(cls, schedule: Schedule, device: str) -> Trace:
+        """Return a trace without entries, of a pass over `schedule` that was executed and whose times mean nothing."""
+        columns = {name: np.empty(0, kind) for name, kind in TRACE_COLUMNS.items()}
+        return cls(schedule.name, schedule.ranks, device, **columns)
+
     def __len__(self) -> int:
         return len(self.task)
 

@@ -20,6 +20,8 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
 
     file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
     """
+    if experiment.virtual:
+        experiment = experiment.model_copy(update={"device": "cpu"})
     experiment, run = begin("train", experiment, file, root, seats)
     with stage("training", resumes=True), run.recording_not_finite():
         training = run_training(experiment, run)
@@ -29,13 +31,14 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     parts = tables.breakdown_table(run)
     if as_json:
         table = tables.with_breakdowns(table, parts)
-    else:
+    elif len(parts):
         print_table(parts, PARTS, as_json=False)
     if as_json and training.tested:
         last = [*[None] * (len(table) - 1), training.compared().to_dict("records")]
         table = table.assign(test=pd.Series(last, dtype=object))
     elif training.tested:
         print_table(training.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
-    title = f"trained {len(training.epochs)} epochs on {training.ranks} rank{'s' * (training.ranks != 1)}"
+    ranks = f"{training.ranks} {'virtual ' * experiment.virtual}rank{'s' * (training.ranks != 1)}"
+    title = f"trained {len(training.epochs)} epochs on {ranks}"
     warned = set(control(run.folder / FOLDER).notes)  # by the control plane, when it wrote them
     end(run, table, title, as_json, [note for note in training.notes if note not in warned])

@@ -14,7 +14,8 @@ from chronoscale.real_exec.training.epoch_loop import ENTRY
 
 
 def run_epochs(job: Job, ranks: int) -> None:
-    """Start ranks that train one item of a job for `chronoscale train`, after the last whole epoch in its folder, and wait for them.
+    """Start ranks that train one item of a job for `chronoscale train`, after the last whole epoch in its folder, and wait for them; one
+    process, where they are virtual.
 
     The job's repeats are the number of epochs. Raises MachineError when a rank is lost, and says how many epochs are saved.
     """
@@ -22,7 +23,7 @@ def run_epochs(job: Job, ranks: int) -> None:
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
     job.save(folder / JOB)
     try:
-        processes = start(ENTRY, folder / JOB, ranks, job.settings.threads)
+        processes = start(ENTRY, folder / JOB, 1 if job.settings.virtual else ranks, job.settings.threads)
         wait(processes, job.name, Patience(job.settings.hang_after))
     except MachineError as error:
         complete = len(epoch_records(folder))

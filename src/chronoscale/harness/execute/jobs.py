@@ -50,4 +50,6 @@ def make_training(experiment: Experiment, item: Item, folder: Path) -> Job:
 
     item: the schedule and the data that ranks execute. folder: where they write.
     """
-    return replace(make_job(experiment, "train", [item], folder), repeats=experiment.epochs, warmup=0)
+    job = make_job(experiment, "train", [item], folder)
+    virtual = max(experiment.ranks) if experiment.virtual else 0
+    return replace(job, repeats=experiment.epochs, warmup=0, settings=replace(job.settings, virtual=virtual))

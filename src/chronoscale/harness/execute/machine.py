@@ -36,10 +36,13 @@ def this_device(device: str) -> torch.device:
 
 
 def sharing(experiment: Experiment) -> dict[str, str]:
-    """Return the remark in a run's environment that all ranks shared one GPU (`share_gpu`), so that its times compare with no others.
+    """Return the remark in a run's environment that all ranks shared one GPU (`share_gpu`) or one process (`virtual`), so that its times
+    compare with no others.
 
     It is {} where they did not.
     """
+    if experiment.virtual:
+        return {"virtual": "true"}
     return {"share_gpu": "true"} if experiment.share_gpu and this_device(experiment.device).type == "cuda" else {}
 
 
@@ -71,8 +74,10 @@ def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
     ranks.
 
     counts: numbers of ranks. Raises UserError for a GPU that is requested and absent, for CUDA graphs without one, and for too many ranks;
-    warns of ranks that share a GPU or cores: their times are not those of ranks with their own.
+    warns of ranks that share a GPU or cores: their times are not those of ranks with their own. Virtual ranks need no more than one does.
     """
+    if experiment.virtual:
+        return
     ranks, there = max(counts), gpus()
     device = this_device(experiment.device).type
     if experiment.launch == "graph" and device == "cpu":

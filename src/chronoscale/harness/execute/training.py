@@ -15,7 +15,8 @@ from chronoscale.reports.training_run import TrainingRun
 
 
 def run_training(experiment: Experiment, run: Run) -> TrainingRun:
-    """Train an experiment for `chronoscale train`, in its run's folder; return its epochs, and write a timeline (timeline.json) of them.
+    """Train an experiment for `chronoscale train`, in its run's folder; return its epochs, and write a timeline (timeline.json) of them
+    unless ranks are virtual.
 
     Raises as `Workflow.train` and `check_seats`.
     """
@@ -24,5 +25,6 @@ def run_training(experiment: Experiment, run: Run) -> TrainingRun:
     workflow_of(experiment).train(experiment, run, partial(rough_costs, experiment, run, ranks))
     training = result(run, ranks)
     warn_of_idle_ranks(idle_ranks(run))
-    write_text(run.folder / FOLDER / "timeline.json", training.chrome())
+    if not experiment.virtual:
+        write_text(run.folder / FOLDER / "timeline.json", training.chrome())
     return training

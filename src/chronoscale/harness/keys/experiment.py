@@ -122,6 +122,11 @@ class Experiment(Part):
         False,
         description="on a GPU, have all ranks on the first one; they communicate by way of the host's memory (gloo)",
     )
+    virtual: bool = Field(
+        False,
+        description="`train` executes all ranks in one process on the CPU, in turn, as many as `ranks` says: losses, scores and model are "
+        "those of so many ranks; times mean nothing, and none are recorded",
+    )
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     bus: Bytes | None = Field(
         None,
@@ -181,6 +186,8 @@ class Experiment(Part):
                 raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")
             if len(set(counts)) < len(counts):
                 raise UserError(f"{key}: each count once, got {list(counts)}")
+        if self.virtual and (self.device == "cuda" or self.launch == "graph"):
+            raise UserError("virtual: true executes on the CPU; leave out device: cuda and launch: graph")
         if not self.strategies or len(set(self.strategies)) < len(self.strategies):
             raise UserError(f"strategies: expected at least one name, each once, got {list(self.strategies)}")
         return self

@@ -24,6 +24,8 @@ def executed(run: Run, experiment: Experiment) -> Setting:
     }
     if experiment.launch != "eager":
         place["launch"] = experiment.launch
+    if experiment.virtual:
+        place["virtual"] = "true"
     if experiment.transfer_thread:
         place["transfer_thread"] = "true"
     if experiment.bus:

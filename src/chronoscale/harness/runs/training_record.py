@@ -45,6 +45,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
     plane = control(folder)
     end = ended(folder)
     notes = (
+        *virtual(folder),
         *plane.notes,
         *noted(folder),
         *scaled(folder, epochs_done),
@@ -63,6 +64,13 @@ def result(run: Run, ranks: int) -> TrainingRun:
         best=None if end is None else end.best,
         breakdowns=breakdowns(folder, epochs_done),
     )
+
+
+def virtual(folder: Path) -> list[str]:
+    """Say, for a training's notes, that its ranks were virtual; [] where they were processes. folder: the run's `train`."""
+    ranks = Job.load(folder / JOB).settings.virtual if (folder / JOB).exists() else 0
+    note = f"One process executed {ranks} virtual ranks in turn: losses, scores and model are those of {ranks} ranks; nothing was timed."
+    return [note] * bool(ranks)
 
 
 def launched(epochs: Sequence[EpochRecord]) -> list[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor
+
+Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
 
 class Collective(Protocol):
@@ -17,6 +21,7 @@ class Collective(Protocol):
     """
 
     ranks: int
+    rank: int
 
     def all_reduce(self, values: Tensor) -> None:
         """Sum `values` over all ranks of the job, in place."""
@@ -30,11 +35,16 @@ class Collective(Protocol):
         """Wait until every rank of the job has come here."""
         ...
 
+    def sum_array(self, values: Numbers) -> Numbers:
+        """Return the sum of an array in host memory over all ranks of the job: what was measured of them, which is no part of training."""
+        ...
+
 
 class SingleRankCollective:
     """Collective of a job with one rank: there is nothing to communicate."""
 
     ranks = 1
+    rank = 0
 
     def all_reduce(self, values: Tensor) -> None:
         """Leave the values as they are: they are the sum over one rank."""
@@ -46,12 +56,15 @@ class SingleRankCollective:
     def barrier(self) -> None:
         """Return at once, for there is no other rank."""
 
+    def sum_array(self, values: Numbers) -> Numbers:
+        return values
+
 
 class TorchCollective:
     """Collective by torch.distributed's default process group: gloo on CPUs, nccl on GPUs."""
 
     def __init__(self) -> None:
-        self.ranks = dist.get_world_size()
+        self.ranks, self.rank = dist.get_world_size(), dist.get_rank()
 
     def all_reduce(self, values: Tensor) -> None:
         dist.all_reduce(values)
@@ -71,3 +84,10 @@ class TorchCollective:
     def barrier(self) -> None:
         flag = torch.zeros(1, device="cuda" if dist.get_backend() == "nccl" else "cpu")
         dist.all_reduce(flag)
+
+    def sum_array(self, values: Numbers) -> Numbers:
+        tensor = torch.from_numpy(np.array(values))
+        if dist.get_backend() == "nccl":
+            tensor = tensor.cuda()
+        dist.all_reduce(tensor)
+        return cast(Numbers, tensor.cpu().numpy())

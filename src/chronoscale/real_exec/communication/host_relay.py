@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.communication.collective import Collective
+from chronoscale.real_exec.communication.collective import Collective, Numbers
 from chronoscale.real_exec.communication.exchange import Exchange
 from chronoscale.real_exec.execution.transfers import to_device
 
@@ -19,7 +19,7 @@ class HostRelayCollective:
     """
 
     def __init__(self, inner: Collective) -> None:
-        self.ranks, self._inner = inner.ranks, inner
+        self.ranks, self.rank, self._inner = inner.ranks, inner.rank, inner
 
     def all_reduce(self, values: Tensor) -> None:
         here = values.cpu()
@@ -31,6 +31,9 @@ class HostRelayCollective:
 
     def barrier(self) -> None:
         self._inner.barrier()
+
+    def sum_array(self, values: Numbers) -> Numbers:
+        return self._inner.sum_array(values)
 
 
 class HostRelayExchange:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from chronoscale.real_exec.communication.collective import Collective
+from chronoscale.real_exec.communication.collective import Collective, Numbers
 from chronoscale.real_exec.communication.exchange import Exchange
 from chronoscale.real_exec.execution.sleep import sleep_until
 from chronoscale.strategies.cluster import Link
@@ -27,7 +27,7 @@ class ShapedCollective:
     """
 
     def __init__(self, inner: Collective, link: Link) -> None:
-        self.ranks = inner.ranks
+        self.ranks, self.rank = inner.ranks, inner.rank
         self._inner = inner
         self._link = link
 
@@ -44,6 +44,9 @@ class ShapedCollective:
 
     def barrier(self) -> None:
         _hold(self._link, self._meet(), 0)
+
+    def sum_array(self, values: Numbers) -> Numbers:
+        return self._inner.sum_array(values)
 
     def _meet(self) -> int:
         """Return when the last rank arrived, ns: ranks of one machine share a clock."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import torch
@@ -17,12 +18,13 @@ from chronoscale.real_exec.communication.collective import Collective, SingleRan
 from chronoscale.real_exec.communication.exchange import Exchange, SingleRankExchange, TorchExchange
 from chronoscale.real_exec.communication.host_relay import HostRelayCollective, HostRelayExchange
 from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
-from chronoscale.real_exec.execution.lanes import Lanes, Threads, make_lanes
+from chronoscale.real_exec.execution.lanes import Lanes, Threads, VirtualLanes, make_lanes
 from chronoscale.real_exec.job import Item, Settings
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.real_exec.ranks.process_setup import keep_memory
 from chronoscale.real_exec.ranks.rank import pick_device
+from chronoscale.real_exec.ranks.virtual import VirtualRank
 from chronoscale.strategies.cluster import Link
 from chronoscale.strategies.schedule import Schedule
 
@@ -32,9 +34,10 @@ NO_GRAPHS = "launch: graph is of a GPU, and this would run on the CPU, which lau
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Device, rank, communication and settings of this process while it executes a job; by default a single rank on a CPU.
+    """Device, rank, communication and settings of this rank while it executes a job; by default a single rank on a CPU.
 
-    stack: what programs start (a data engine, for instance) ends when it is closed.
+    virtual: it is one of several that this process executes. stack: what programs start (a data engine, for instance) ends when it is
+    closed.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -43,6 +46,8 @@ class Context:
     collective: Collective = field(default_factory=SingleRankCollective)
     exchange: Exchange = field(default_factory=SingleRankExchange)
     stack: ExitStack = field(default_factory=ExitStack)
+    virtual: bool = False
+    _of_process: dict[Hashable, Any] = field(default_factory=dict)
     _shared: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
@@ -55,6 +60,27 @@ class Context:
         if key not in self._shared:
             self._shared[key] = make()
         return cast(Made, self._shared[key])
+
+    def share_between_ranks(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return the object under `key` that the items of a job share on all ranks of this process, as `share`.
+
+        It must be the same whichever rank makes it, and ranks may add to it only what any of them would.
+        """
+        if key not in self._of_process:
+            self._of_process[key] = make()
+        return cast(Made, self._of_process[key])
+
+    def load_schedule(self, path: str) -> Schedule:
+        """Return the schedule of a file. Raises UserError as `require_ranks`."""
+        return self.require_ranks(self.share_between_ranks(("schedule", path), lambda: Schedule.load(Path(path))))
+
+    def require_times(self, what: str) -> None:
+        """Check that times which ranks measure mean something. Raises UserError for virtual ranks.
+
+        what: a sentence that says what follows measured times.
+        """
+        if self.virtual:
+            raise UserError(f"{what}, and those of virtual ranks mean nothing; choose another setting, or leave out virtual: true")
 
     def require_ranks(self, schedule: Schedule) -> Schedule:
         """Return the schedule, unchanged. Raises UserError when it was planned for another number of ranks than are running."""
@@ -76,29 +102,36 @@ class Context:
 
         On a GPU all schedules share one set of streams, as its allocator keeps memory for each stream.
         """
+        if self.virtual:
+            return VirtualLanes()
         threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
 @contextmanager
-def open_context(settings: Settings) -> Iterator[Context]:
+def open_context(settings: Settings, virtual: VirtualRank | None = None) -> Iterator[Context]:
     """Enter the context in which this rank executes a job: choose the device, set threads, and set up communication with the other ranks.
 
-    Called on every rank; ranks wait for each other at the end. Raises UserError when a GPU is requested and absent, and for CUDA graphs
-    without one.
+    Called on every rank; ranks wait for each other at the end. virtual: which of the virtual ranks of this process it is, on the CPU; None:
+    this process is the rank. Raises UserError when a GPU is requested and absent, and for CUDA graphs without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
-    device = pick_device(settings.device, rank, settings.share_gpu)
+    device = pick_device("cpu" if virtual else settings.device, rank, settings.share_gpu)
     if settings.launch == "graph" and device.type == "cpu":
         raise UserError(NO_GRAPHS)
     torch.set_num_threads(settings.threads)
     set_threads(settings.threads)
     if device.type == "cpu":
         keep_memory()
-    collective, exchange = _communication(settings, device, rank, ranks)
     with ExitStack() as stack:
+        if virtual:
+            collective: Collective = virtual.collective
+            context = Context(settings, device, virtual.rank, collective, virtual.exchange, stack, True, virtual.shared)
+        else:
+            collective, exchange = _communication(settings, device, rank, ranks)
+            context = Context(settings, device, rank, collective, exchange, stack)
         try:
-            yield Context(settings, device, rank, collective, exchange, stack)
+            yield context
         except BaseException as error:
             positions.own_page().report(error)
             raise

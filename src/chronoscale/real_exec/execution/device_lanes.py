@@ -126,6 +126,7 @@ class DeviceLanes:
     nothing for other lanes.
     """
 
+    timed = True
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
 
     def __init__(self, device: Streams, clock: Clock = time.perf_counter_ns) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
 
 import numpy as np
 import torch
-import torch.distributed as dist
 
 from chronoscale.datasets.scores import scores_present
 from chronoscale.errors import NotFiniteError
@@ -19,20 +17,17 @@ from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.positions import Phase
-from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.row_name import row_name
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.trace import Source, Trace
-
-Numbers = TypeVar("Numbers", Ints, Floats)
 
 
 def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, during: str = "") -> Pass:
     """Run one pass over a schedule for real, on this rank's device; every rank of the process group calls it.
 
     program: runs this rank's rows; lanes: the streams or threads that they run on. device: its name, recorded in the trace. during: which
-    pass or epoch it is, for error messages. The pass that is returned holds the times of all ranks' rows, on every rank. Ranks start
-    together, and their clocks are taken for one: ranks of several machines would need theirs aligned first.
+    pass or epoch it is, for error messages. The pass that is returned holds the times of all ranks' rows, on every rank; none where lanes
+    are not timed. Ranks start together, and their clocks are taken for one: ranks of several machines would need theirs aligned first.
 
     Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
     on a CPU, else at the end of the pass.
@@ -52,13 +47,8 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     page.enter(Phase.MEETING)
     for iteration, share in result.losses.items():
         losses[iteration] = share
-    rows = np.array([task.task for task in program.tasks], np.int64)
-    times = np.zeros((3, len(schedule)), np.int64)
-    times[0, rows], times[1, rows] = start, end
-    for row, stands in program.stands.items():
-        times[2, row] = stands + 1
-    if program.collective.ranks > 1:
-        times, losses = _sum(times), _sum(losses)
+    trace = _gather_times(schedule, program, start, end, device) if lanes.timed else Trace.untimed(schedule, device)
+    losses = program.collective.sum_array(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
         raise NotFiniteError(
             _blame(NonFiniteValue(int(np.argmin(np.isfinite(losses))), "the loss"), schedule, program, result.losses, during)
@@ -66,15 +56,24 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     for score in scores_present([result.scores]):
         if not score.may_be_undefined and not math.isfinite(result.scores[score.key]):
             raise NotFiniteError(_blame(NonFiniteValue(None, f"the validation {score.title}"), schedule, program, {}, during))
+    page.enter(Phase.PREPARING)
+    return Pass(trace, losses, result.scores, result.counts, program.launched)
+
+
+def _gather_times(schedule: Schedule, program: Program, start: Ints, end: Ints, device: str) -> Trace:
+    """Return the trace of a pass from when this rank's rows started and ended, ns int64 [tasks]; called on every rank, which all get it."""
+    rows = np.array([task.task for task in program.tasks], np.int64)
+    times = np.zeros((3, len(schedule)), np.int64)
+    times[0, rows], times[1, rows] = start, end
+    for row, standing in program.stands.items():
+        times[2, row] = standing + 1
+    times = program.collective.sum_array(times)
     stands, times = times[2] - 1, times[:2]
     eager = stands < 0
     times[0, eager] = rendezvous(schedule, times[0], times[1])[eager]
     times[:, ~eager] = times[:, stands[~eager]]
     times -= times[0].min() if len(schedule) else 0
-    page.enter(Phase.PREPARING)
-    source = np.full(len(schedule), Source.MEASURED, np.uint8)
-    trace = Trace.of(schedule, times[0], times[1], source, device).fold(stands)
-    return Pass(trace, losses, result.scores, result.counts, program.launched)
+    return Trace.of(schedule, times[0], times[1], np.full(len(schedule), Source.MEASURED, np.uint8), device).fold(stands)
 
 
 def _blame(error: NonFiniteValue, schedule: Schedule, program: Program, losses: Mapping[int, float], during: str) -> str:
@@ -83,9 +82,8 @@ def _blame(error: NonFiniteValue, schedule: Schedule, program: Program, losses: 
     stages = ("an input", "the loss", error.quantity)
     guilty = (iteration >= 0 and not program.inputs_finite(iteration), not np.isfinite(losses.get(iteration, 0.0)), error.own)
     seen = np.zeros((len(stages), program.collective.ranks), np.int64)
-    seen[:, dist.get_rank() if program.collective.ranks > 1 else 0] = guilty
-    if program.collective.ranks > 1:
-        seen = _sum(seen)
+    seen[:, program.collective.rank] = guilty
+    seen = program.collective.sum_array(seen)
     if not seen.any():
         culprit, rank = f"{error.quantity}, added up over ranks,", "all ranks"
     else:
@@ -111,15 +109,6 @@ def rendezvous(schedule: Schedule, start: Ints, end: Ints) -> Ints:
     moved = start.copy()
     moved[together] = np.minimum(arrival[group], end[together])
     return moved
-
-
-def _sum(values: Numbers) -> Numbers:
-    """Sum an array over all ranks; each entry is non-zero on one rank only, or is a rank's share."""
-    tensor = torch.from_numpy(values)
-    if dist.get_backend() == "nccl":
-        tensor = tensor.cuda()
-    dist.all_reduce(tensor)
-    return cast(Numbers, tensor.cpu().numpy())
 
 
 Run = Callable[[Task], None]

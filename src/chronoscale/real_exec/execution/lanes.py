@@ -22,7 +22,12 @@ Run = Callable[[Task], None]
 
 
 class Lanes(Protocol):
-    """A runner of one rank's rows on its device, each lane's in order and after what they depend on, which also times them."""
+    """A runner of one rank's rows on its device, each lane's in order and after what they depend on, which also times them.
+
+    timed: whether these times mean anything.
+    """
+
+    timed: bool
 
     @property
     def streams(self) -> tuple[tuple[Lane, ...], ...]:
@@ -40,6 +45,8 @@ class CpuLanes:
     threaded: host and transfer lanes have a second thread; beside: communication has its own. bus: bytes a second at most of host-to-device
     and device-to-host rows, in place of a bus that a CPU rank does not have; the remaining time is slept. 0: no limit.
     """
+
+    timed = True
 
     def __init__(self, threaded: bool, bus: float = 0.0, beside: bool = False) -> None:
         self.streams: tuple[tuple[Lane, ...], ...] = CPU_STREAMS if threaded else INLINE
@@ -68,6 +75,19 @@ class CpuLanes:
         thread = [of[task.lane] for task in tasks]
         RowThreads(tasks, thread, needs, threads).run([step] * threads)
         return possible_starts(times, thread, needs), times[1]
+
+
+class VirtualLanes:
+    """Lanes of a virtual rank: all rows run on the thread that executes the rank, in the order of the schedule, and nothing is timed."""
+
+    timed = False
+    streams: tuple[tuple[Lane, ...], ...] = INLINE
+
+    def run(self, tasks: Sequence[Task], program: Run) -> tuple[Ints, Ints]:
+        """Run all rows of a virtual rank; return zeros, int64 [tasks], in place of times."""
+        for task in tasks:
+            program(task)
+        return np.zeros(len(tasks), np.int64), np.zeros(len(tasks), np.int64)
 
 
 def possible_starts(times: Ints, thread: Sequence[int], needs: Sequence[Sequence[int]]) -> Ints:

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from chronoscale.cuda_ext.native import abi
+from chronoscale.real_exec.communication.collective import Numbers
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.measurement.memory_traffic import kernel_bytes, nbytes, operation_bytes
 
@@ -204,7 +205,7 @@ class AbsentPeers:
     """
 
     def __init__(self, ranks: int) -> None:
-        self.ranks = ranks
+        self.ranks, self.rank = ranks, 0
 
     def all_reduce(self, values: Tensor) -> None:
         """Launch one kernel in place of the all-reduce, while kernels are counted."""
@@ -216,6 +217,10 @@ class AbsentPeers:
 
     def barrier(self) -> None:
         """Return at once: while kernels are counted, no peer runs."""
+
+    def sum_array(self, values: Numbers) -> Numbers:
+        """Return the values: while kernels are counted, no peer has any."""
+        return values
 
     def send(self, values: Tensor, rank: int) -> None:
         """Launch one kernel in place of the send, while kernels are counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -73,6 +74,10 @@ class Failure:
             return _RAISED.get(self.kind, MachineError)(self.message)
         return MachineError(f"rank {self.rank} of '{job}' {self._words()} ({self.position})")
 
+    def error_with_trace(self, job: str) -> UserError | MachineError:
+        """Return the exception of `error`; the traceback of what nobody expected goes to a file that the exception names."""
+        return name_trace(self.error(job), self.trace)
+
     def _words(self) -> str:
         if self.kind is FailureKind.MEMORY:
             return f"is out of memory: {self.message}"
@@ -89,6 +94,15 @@ class Failure:
         """Read the record of a failure that a rank left in the job's private folder; None where it left none."""
         path = folder / f"failure-{rank}.json"
         return read_json(path, cls, "record of a failure") if path.exists() else None
+
+
+def name_trace(error: UserError | MachineError, trace: str) -> UserError | MachineError:
+    """Return an error of a job, with the name of the file that now has its traceback; itself where there is no traceback to show."""
+    if not trace:
+        return error
+    with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
+        file.write(trace)
+    return MachineError(f"{error}; its traceback: {file.name}")
 
 
 def _classify(error: BaseException) -> tuple[FailureKind, str]:

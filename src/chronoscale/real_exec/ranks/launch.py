@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.failure import name_trace
 from chronoscale.real_exec.ranks.rank_group import QUIET, RankGroup, server_of
 from chronoscale.real_exec.ranks.request import Request
 from chronoscale.real_exec.ranks.root_cause import find_root_cause
@@ -89,8 +90,4 @@ def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:
         not (root := find_root_cause(name, ranks.ended, ranks.pages, ranks.folder)).certain and not ranks.over and time.monotonic() < until
     ):
         ranks.wait_for_end(0.05)
-    if not root.trace:
-        return root.error
-    with tempfile.NamedTemporaryFile("w", prefix="chronoscale-traceback-", suffix=".txt", delete=False) as file:
-        file.write(root.trace)
-    return MachineError(f"{root.error}; its traceback: {file.name}")
+    return name_trace(root.error, root.trace)

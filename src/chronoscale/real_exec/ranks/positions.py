@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -164,12 +165,24 @@ def _map_page(path: Path, rank: int) -> PositionPage:
         return PositionPage(memoryview(mmap.mmap(file.fileno(), PAGE, offset=rank * PAGE)))
 
 
-_own = PositionPage(memoryview(bytearray(PAGE)))
+def private_page() -> PositionPage:
+    """Return a page that is in no file, for a rank that no launcher watches."""
+    return PositionPage(memoryview(bytearray(PAGE)))
+
+
+_own = private_page()
+_of_thread = threading.local()  # page: of the virtual rank that the thread executes
 
 
 def own_page() -> PositionPage:
     """Return the page on which this rank records its progress; nobody reads it unless our own launcher has started the process."""
-    return _own
+    page: PositionPage = getattr(_of_thread, "page", _own)
+    return page
+
+
+def own_page_of_thread(page: PositionPage) -> None:
+    """Have the calling thread, which executes a virtual rank, write where that is to a page of its own until the thread ends."""
+    _of_thread.page = page
 
 
 def join(member: Membership) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from distributed import Client, Future, KilledWorker, Nanny, Scheduler, SpecCluster
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import MachineError
+from chronoscale.real_exec.communication.collective import Collective
 from chronoscale.real_exec.signals.feeds import BaseFeed
 from chronoscale.real_exec.signals.worker_tasks import materialise_windows, signal_moments, take_windows
 
@@ -43,12 +43,10 @@ def _free(count: int) -> list[int]:
         return [listener.getsockname()[1] for listener in listeners]
 
 
-def _broadcast(text: str) -> str:
-    """Return the first rank's text on all ranks; sent as bytes, so that nobody has to unpickle any."""
-    raw = torch.tensor(list(text.encode().ljust(ADDRESS, b"\0")), dtype=torch.uint8)
-    data = raw.cuda() if dist.get_backend() == "nccl" else raw
-    dist.broadcast(data, src=0)
-    return bytes(data.tolist()).rstrip(b"\0").decode()
+def _broadcast(text: str, collective: Collective) -> str:
+    """Return the first rank's text on all ranks, where the others have none; sent as bytes, so that nobody has to unpickle any."""
+    own = np.frombuffer(text.encode().ljust(ADDRESS, b"\0"), np.uint8)
+    return bytes(collective.sum_array(own)).rstrip(b"\0").decode()
 
 
 class Engine:
@@ -57,16 +55,15 @@ class Engine:
     A scheduler in rank 0's process, and one worker process for each rank; they end with it.
     """
 
-    def __init__(self, rank: int, ranks: int) -> None:
+    def __init__(self, collective: Collective) -> None:
         """Start the cluster, or join it; called on every rank together."""
+        rank, ranks = collective.rank, collective.ranks
         self._cluster = None
         address = ""
         if rank == 0:
             self._cluster = SpecCluster(workers={i: _worker(port) for i, port in enumerate(_free(ranks))}, scheduler=SCHEDULER)
             address = self._cluster.scheduler_address
-        if ranks > 1:
-            address = _broadcast(address)
-        self.client = Client(address, set_as_default=False)
+        self.client = Client(_broadcast(address, collective), set_as_default=False)
         try:
             self.client.wait_for_workers(ranks, timeout=START_S)
         except TimeoutError as error:
@@ -121,8 +118,7 @@ class EngineFeed(BaseFeed):
         return moments
 
     def materialise(self) -> None:
-        if not hasattr(self, "scale"):
-            self.agree(self.measure(0, 1))
+        super().materialise()
         own = [(number, part) for number, (part, owner) in enumerate(self._parts) if owner == self._rank]
         client, home = self._engine.client, [self._engine.workers[self._rank]]
         source = (self._folder, self.windows, self.scale)

@@ -5,10 +5,12 @@ All feeds give the same batches, bit for bit: float [b, window + horizon, N, C],
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.batching.signals.materialise import materialise
@@ -65,6 +67,9 @@ class Feed(Protocol):
         ...
 
 
+Floating = NDArray[np.floating]
+
+
 class BaseFeed:
     """Base of the feeds of a signal that this rank reads itself."""
 
@@ -76,7 +81,8 @@ class BaseFeed:
         self.scale: Scaler
 
     def materialise(self) -> None:
-        self.scale = Scaler.from_moments(measure_moments(self.signal, self.windows, self.period))
+        if not hasattr(self, "scale"):  # ranks have not agreed
+            self.agree(self.measure(0, 1))
 
     def transfer(self) -> None:
         raise ValueError(f"{type(self).__name__} keeps no data on the device")
@@ -124,6 +130,24 @@ class IndexedFeed(BaseFeed):
         out = self.empty(len(starts), self.windows.reach)
         np.take(self._data, starts[:, None] + np.arange(self.windows.reach), axis=0, out=out.numpy(), mode="clip")
         return out
+
+
+class VirtualFeed(IndexedFeed):
+    """Feed of a virtual rank, whatever its strategy stores: the signal lies in memory once, standardised, for all ranks of the process."""
+
+    def __init__(
+        self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Callable[[Callable[[], Floating]], Floating]
+    ) -> None:
+        """share: returns what the given function makes, which the first rank calls."""
+        super().__init__(signal, windows, period, device)
+        self._share = share
+
+    def materialise(self) -> None:
+        BaseFeed.materialise(self)
+        self._data = self._share(lambda: standardise(self.signal, self.scale))
+
+    def transfer(self) -> None:
+        """Do nothing: the signal is where it is read."""
 
 
 class DeviceFeed(BaseFeed):

@@ -12,14 +12,14 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.signals.feeds import FEEDS, Feed
+from chronoscale.real_exec.signals.feeds import FEEDS, Feed, VirtualFeed
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.real_exec.signals.program import SUMS, SignalProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import SignalFeeding
 from chronoscale.strategies.signals.forecasters import forecaster_shape
-from chronoscale.strategies.signals.stores import SPREAD
+from chronoscale.strategies.signals.stores import PART, SPREAD
 from chronoscale.strategies.workload import ModelChoice
 
 
@@ -45,11 +45,13 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
         hyper = item.hyper
         store_kind = SignalFeeding.of(schedule).store
         series = (signal, Windows(len(signal), hyper.window, hyper.horizon), cast(Period, hyper.standardise), context.device)
+        if context.virtual and store_kind is not PART:
+            return VirtualFeed(*series, lambda make: context.share_between_ranks(("standardised", item.prepare), make))
         if store_kind is not SPREAD:
             return FEEDS[store_kind](*series)
         from chronoscale.real_exec.signals.engine import Engine, EngineFeed  # noqa: PLC0415 (Dask, for schedules that ask for it)
 
-        engine = Engine(context.rank, context.ranks)
+        engine = Engine(context.collective)
         context.stack.callback(engine.close)
         return EngineFeed(engine, Path(item.dataset), *series, context.rank)
 

@@ -218,9 +218,10 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMa
 
 
 def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
-    """Return an item's snapshots on a rank for training, one object for all items of a job that read the same.
+    """Return an item's snapshots on a rank for training, one object for all items of a job that read the same, and for all ranks of a
+    process.
 
     item: what the rank executes: the dataset's folder and hyper-parameters. choice: the model, whose inputs features are made for.
     """
     key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
-    return context.share(key, lambda: material_of(item, choice, context))
+    return context.share_between_ranks(key, lambda: material_of(item, choice, context))

@@ -14,7 +14,7 @@ import torch
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.snapshots.evaluated_plans import EvaluatedPlans
-from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.material import shared_material
 from chronoscale.real_exec.snapshots.material_files import map_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -57,7 +57,7 @@ class PublishedPlans(EvaluatedPlans):
         self._item = job.items[0]
         self._context = context
         self._first = first
-        self._material = material_of(self._item, job.model, context)
+        self._material = shared_material(self._item, job.model, context)
         super().__init__(group_splits(self._material, self._item.hyper, context, first), self._folder, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs)
         self._plan: Plan | None = None

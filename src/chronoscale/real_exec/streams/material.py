@@ -36,12 +36,12 @@ class StreamMaterial:
 
     @classmethod
     def of(cls, item: Item, choice: ModelChoice, context: Context) -> StreamMaterial:
-        """Load an item's prepared event stream for training on this rank, once for all items that share it.
+        """Load an item's prepared event stream for training, once for all items that share it and all ranks of this process.
 
         Raises UserError for a folder without a prepared stream, and for impossible models.
         """
         key = ("material", item.dataset, choice)
-        return context.share(key, lambda: cls.on(PreparedStream.load(Path(item.dataset)), choice, item.hyper, context))
+        return context.share_between_ranks(key, lambda: cls.on(PreparedStream.load(Path(item.dataset)), choice, item.hyper, context))
 
     @classmethod
     def on(cls, data: PreparedStream, choice: ModelChoice, hyper: Hyper, context: Context) -> StreamMaterial:
@@ -71,7 +71,9 @@ class StreamMaterial:
         if smooth:
             model.smooth()
         model.standardise(
-            *context.share(("waits", self.data.folder), lambda: measure_event_gaps(self.data.training, self.data.training_events))
+            *context.share_between_ranks(
+                ("waits", self.data.folder), lambda: measure_event_gaps(self.data.training, self.data.training_events)
+            )
         )
         return Learner(model, context, fused=True)
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
@@ -22,26 +23,27 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.rank import leave, serve
+from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
 from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records, restore, save_epoch, write_atomically
 from chronoscale.real_exec.training.plans import ENDED, Plan, TrainingEnd
-from chronoscale.strategies.schedule import Schedule
 
 ENTRY = "chronoscale.real_exec.training.epoch_loop"
 TRACED = 8  # epochs of a plan whose traces are kept
 
 
-def train(job: Job) -> None:
+def train(job: Job, virtual: VirtualRank | None = None) -> None:
     """Train a job's item on this rank, from the last checkpoint on, until its `repeats` epochs are done or its plans end early.
 
-    Called on every rank. Rank 0 writes a record and a checkpoint after each epoch. Raises UserError when a plan is for another number of
+    Called on every rank. Rank 0 writes a record and a checkpoint after each epoch. virtual: which of the virtual ranks of this process it
+    is, whose epochs have no times and no traces; None: this process is the rank. Raises UserError when a plan is for another number of
     ranks, or the checkpoint is of another model.
     """
     item = job.items[0]
     folder = Path(job.out)
-    first = Schedule.load(Path(job.items[0].schedule))
-    if (follow := kind_of(first).plans) is None:
-        raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
-    with open_context(job.settings) as context:
+    with open_context(job.settings, virtual) as context:
+        first = context.load_schedule(item.schedule)
+        if (follow := kind_of(first).plans) is None:
+            raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
         plans = follow(job, first, context)
         begin = restore(folder, plans, context.device)
         context.collective.barrier()
@@ -65,12 +67,13 @@ def train(job: Job) -> None:
             scores.append(result.scores)
             over = plans.after_epoch(scores)
             if context.rank == 0:
-                if traced < TRACED:
+                if traced < TRACED and not context.virtual:
                     result.trace.save(folder / "epochs" / f"{epoch:06d}.parquet")
                 losses = tuple(result.losses.tolist())
-                followed = (plan.number, plan.stage, plan.schedule.name, switch)
+                followed = (plan.number, plan.stage, plan.schedule.name)
+                times = (0, 0, 0) if context.virtual else (switch, start, end)
                 record = EpochRecord(
-                    epoch, *followed, start, end, losses, dict(result.scores), plans.learner.rates(), dict(result.counts), result.launched
+                    epoch, *followed, *times, losses, dict(result.scores), plans.learner.rates(), dict(result.counts), result.launched
                 )
                 save_epoch(folder, record, plans.learner, plans.extra_state())
             traced, last_end = traced + 1, time.time_ns()
@@ -81,12 +84,22 @@ def train(job: Job) -> None:
         plans.end()
 
 
+def train_here(job: Job) -> None:
+    """Train a job's item on the rank that this process is, or, where the job has virtual ranks, on all of them. Raises as `train`, and as
+    `run_virtual`.
+    """
+    if job.settings.virtual:
+        run_virtual(partial(train, job), job.settings.virtual, job.name)
+    else:
+        train(job)
+
+
 def main(path: str) -> int:
     """Train the job file at `path` on this rank, a process that the launcher or torchrun has started; return its exit code
     (`ranks.rank.serve`).
     """
     job = Job.load(Path(path))
-    return serve(job.settings.device, lambda: train(job), job.modules, job.settings.share_gpu)
+    return serve(job.settings.device, lambda: train_here(job), job.modules, job.settings.share_gpu)
 
 
 if __name__ == "__main__":

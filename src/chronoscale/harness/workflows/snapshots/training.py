@@ -23,33 +23,36 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import UNUSED, DatasheetCosts
+from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 
-def train(experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, partition: str, folder: Path) -> None:
+def train(
+    experiment: SnapshotExperiment, planner: Strategy, work: Workload, data: Path, partition: str, folder: Path, costs: CostModel
+) -> None:
     """Train on snapshots by one schedule from the first epoch on, for `chronoscale train`, into `folder`.
 
     Trains `experiment.epochs` epochs on the largest of its rank counts, after FlareDTDG's search for the windows' settings where
-    `training.tune` asks for it. data: folder of the stored snapshots. partition: file of the vertices' partition, '' for none. Raises
-    UserError before anything starts for a schedule that does not fit in memory, and MachineError when a rank is lost.
+    `training.tune` asks for it. data: folder of the stored snapshots. partition: file of the vertices' partition, '' for none. costs: of
+    rows, for planners that ask for any. Raises UserError before anything starts for a schedule that does not fit in memory, and
+    MachineError when a rank is lost.
     """
     ranks = max(experiment.ranks)
-    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    datasheet = DatasheetCosts(presets.cluster(experiment.cluster).device)
 
     def plan(setting: SnapshotExperiment) -> tuple[Schedule, Cluster]:
-        schedule = plan_epoch(planner, replace(work, hyper=setting.hyper), ranks, UNUSED)
+        schedule = plan_epoch(planner, replace(work, hyper=setting.hyper), ranks, costs)
         return schedule, unmeasured_machine(setting, schedule)
 
     def fits(setting: SnapshotExperiment) -> bool:
         schedule, machine = plan(setting)
-        return bool(peaks(schedule, replay(schedule, machine, costs)).max() <= machine.device.memory)
+        return bool(peaks(schedule, replay(schedule, machine, datasheet)).max() <= machine.device.memory)
 
     def train_into(setting: SnapshotExperiment, folder: Path) -> None:
         schedule, machine = plan(setting)
-        admit(schedule, machine, costs)
+        admit(schedule, machine, datasheet)
         where = plan_folder(folder, 0)  # the only plan, where ranks look for others
         where.mkdir(parents=True, exist_ok=True)
         schedule.save(where / "schedule.parquet")

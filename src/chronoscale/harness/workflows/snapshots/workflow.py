@@ -14,7 +14,7 @@ from chronoscale.harness.workflows.snapshots import control_plane, data, partiti
 from chronoscale.harness.workflows.workflow import Probes, Workflow
 from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.real_exec.snapshots.objective import objective_of
-from chronoscale.strategies.costs import CostModel
+from chronoscale.strategies.costs import UNUSED, CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
@@ -37,17 +37,18 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
 
     def train(self, experiment: SnapshotExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank and features do not change
-        (`control_plane`); else by one schedule from the first epoch on.
+        (`control_plane`); else by one schedule from the first epoch on, as virtual ranks do, whose times no stage could follow.
         """
         (planner,) = planners(experiment, executed=True).values()
         folder = data.store_snapshots(experiment, run)
         work, sequence = data.stored_workload(experiment, folder)
-        if control_plane.serves(planner):
+        staged = control_plane.serves(planner)
+        if staged and not experiment.virtual:
             control_plane.train(experiment, planner, work, folder, run.folder / FOLDER, rough_costs)
         else:
             ranks = max(experiment.ranks)
             partition, work = partitions.partition_over_ranks(experiment, run, sequence, work, ranks, planner)
-            training.train(experiment, planner, work, folder, partition, run.folder / FOLDER)
+            training.train(experiment, planner, work, folder, partition, run.folder / FOLDER, rough_costs() if staged else UNUSED)
         training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
 
     def partition(

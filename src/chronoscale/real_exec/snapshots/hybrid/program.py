@@ -52,7 +52,9 @@ class HybridProgram(SamplingTrainer):
         self._own = np.flatnonzero(parts == context.rank)
         limit = largest_batch(hyper, self.there, int(np.bincount(parts, minlength=schedule.ranks).max()))
         self._choice = first_batch(limit)
-        self._agent = Agent(self._choice, limit, hyper.seed, timed=hyper.variant == "as-published")
+        if timed := hyper.variant == "as-published":
+            context.require_times("training.variant: as-published has the size of hybrid batches follow measured times")
+        self._agent = Agent(self._choice, limit, hyper.seed, timed)
         self._averaging = Averaging(learner.model, context.collective)
         self.batches: dict[int, HybridBatch] = {}  # by iteration, until it has ended
         self.choices: dict[int, BatchSize] = {}  # by iteration of the pass

@@ -53,7 +53,10 @@ class SpreadProgram(BatchProgram):
         self._schedule = schedule
         self.sharing = Sharing.of(schedule)
         options = hyper.events.sharing
-        self.spreading = DistributedStream(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant)
+        self.spreading = context.share_between_ranks(
+            ("spread", self.data.folder, schedule.name, hyper),
+            lambda: DistributedStream(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant),
+        )
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
         self.memory_part = MemoryPart(material, self.spreading.parts, context.rank)
         first_time = float(self.data.whole.stream.t[0])
@@ -67,6 +70,8 @@ class SpreadProgram(BatchProgram):
         self.allotments = tuple(self.spreading.assignment(part, *limits, bool(which)) for which, part in enumerate(parts))
         self._lock = Lock()
         self._decays = self.sharing.neighbours == "decay"
+        if options.adaptive:
+            context.require_times("training.adaptive: theta and alpha follow measured times")
         self.theta, self._tuning = options.theta, Tuning() if options.adaptive else None
         self._run: Mapping[Op, Callable[[Task], None]] = {
             Op.SAMPLE: self._sample,
