@@ -70,7 +70,7 @@ class Case:
     @property
     def shape(self):
         task = task_of(self.task)
-        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, "growth"))
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, "growth", HIDDEN))
 
     @property
     def hyper(self) -> Hyper:
