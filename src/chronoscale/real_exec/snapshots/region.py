@@ -124,6 +124,7 @@ class PartRegion:
         self._part = part
         self._device = device
         self._own = torch.from_numpy(cut.nodes(part))
+        self._place = torch.from_numpy(cut.place.astype(np.int32))
         self.rows = len(self._own)
         self.counts = np.diff(cut.offset).tolist()
         self.objective = material.objective
@@ -153,7 +154,8 @@ class PartRegion:
         return snapshot if self._material.task.varies else 0  # one for all
 
     def target(self, snapshot: int, epoch: int = 0) -> Tensor:
-        return self._material.target(snapshot, epoch)[self._own]
+        target = self._material.target(snapshot, epoch)
+        return self._host(self._place[target]) if self._material.task.pairs else target[self._own]
 
     def _host(self, values: Tensor) -> Tensor:
         return values.pin_memory() if self._material.pins else values

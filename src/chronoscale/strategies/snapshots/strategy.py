@@ -19,7 +19,7 @@ from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trained_work import TrainedWork, trained_work
 from chronoscale.strategies.workload import Hyper, Workload
 
-WHOLE = ("groups", "snapshots")  # kinds of schedules whose ranks have all nodes of a snapshot
+PAIRED = ("groups", "snapshots", "parts", "blocks")  # kinds of schedules whose ranks have, or gather, the readouts of all nodes
 GROUPED = ("groups", "snapshots", "parts")  # kinds of schedules whose units are snapshot groups
 
 
@@ -32,7 +32,7 @@ class SnapshotStrategy(Strategy):
     def refuses(self, hyper: Hyper) -> str:
         """Return why the strategy cannot train with these hyper-parameters ('' where it can): the loss of an edge needs the rows of both
         ends, and ranks that have a part of a snapshot's nodes do not gather the others'."""
-        if not task_of(hyper.task).pairs or self.kind in WHOLE:
+        if not task_of(hyper.task).pairs or self.kind in PAIRED:
             return ""
         return f"gives a rank a part of a snapshot's nodes, and training.task: '{hyper.task}' needs both ends of every edge"
 

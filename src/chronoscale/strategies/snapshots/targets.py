@@ -9,6 +9,7 @@ from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import Workload
 
 PAIR = 8  # bytes of a pair of nodes on a device, int32 each
+READOUT_KERNELS = 4  # of gathering readouts: the product, and copies before and after
 LOGIT = 16  # bytes of a pair while its loss is computed: logit, loss and their gradients
 
 
@@ -29,13 +30,14 @@ def predictions(workload: Workload, snapshot: Ints) -> Ints:
     return np.full_like(snapshot, stats.num_nodes)
 
 
-def pair_flops(workload: Workload, snapshot: Ints) -> Ints:
-    """Return the floating-point operations of decoding a predicted snapshot's pairs and of their gradient, readout included, int64; 0 for
-    tasks that predict nodes, whose readout is a few numbers wide."""
+def pair_flops(workload: Workload, snapshot: Ints, nodes: Ints | int | None = None) -> Ints:
+    """Return the floating-point operations of decoding a predicted snapshot's pairs and of their gradient, with the readout of a rank's
+    `nodes` (None: all), int64; 0 for tasks that predict nodes, whose readout is a few numbers wide."""
     model = workload.model
     if not task_of(workload.hyper.task).pairs:
         return np.zeros_like(snapshot)
-    return 3 * (2 * workload.snapshots.num_nodes * model.hidden * model.outputs + predictions(workload, snapshot) * model.outputs)
+    own = workload.snapshots.num_nodes if nodes is None else nodes
+    return 3 * (2 * own * model.hidden * model.outputs + predictions(workload, snapshot) * model.outputs)
 
 
 def pair_bytes(workload: Workload, rank: Ints, snapshot: Ints) -> int:

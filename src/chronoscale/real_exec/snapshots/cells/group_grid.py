@@ -71,7 +71,7 @@ class GroupGrid(CellGrid):
         snapshots and groups.
         """
         objective = self.region.objective
-        total = objective.total(self.model.readout(output), self.goals[task.unit, task.step])
+        total = self.total(task, output, objective, self.goals[task.unit, task.step])
         whole = objective.predictions(self.snapshot((task.unit, task.step)) + self._hyper.horizon)
         predictions = self._hyper.group_size if self.shape.predicts_each else 1
         return total / (max(whole, 1) * predictions * self._groups[task.iteration])

@@ -132,6 +132,6 @@ class _Chain:
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
                 if layer + 1 == self.model.layers:
-                    row["flops"] = row["flops"] + self.decoded[:, step]
+                    row = self.cells.with_pairs(row, 0, self.decoded[:, step])
                 gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
                 self.last[self.member[step]] = gradient
