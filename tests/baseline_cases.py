@@ -128,6 +128,10 @@ CASES = [
         Case(s, m, 1, data, hyper=Hyper(task="links", groups_per_rank=2, seed=3), forms=s == "real-reuse", ranks=(1, 2))
         for (s, data), m in product((("psg", "growth"), ("esdg", "growth"), ("real-reuse", "growth-long")), ("wd-gcn", "evolvegcn-h"))
     ),
+    *(
+        Case("distdgl", m, 1, cut=cut, hyper=Hyper(task="links", groups_per_rank=2, seed=3), ranks=(1, 2, 4))
+        for m, cut in (("wd-gcn", "mixed"), ("evolvegcn-h", "skewed"), ("t-gcn", "striped"))
+    ),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
     *(Case(s, m, 3, ranks=turn(i, j)) for (i, s), (j, m) in product(enumerate(("esdg", "distdgl")), enumerate(STACKED))),
 ]

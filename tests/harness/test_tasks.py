@@ -109,7 +109,7 @@ def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize("name", ["psg", "esdg"])
+@pytest.mark.parametrize("name", ["psg", "esdg", "flaredtdg"])
 def test_links_are_trained(experiment, capsys, name):
     """By REAL's stages or by one schedule: AP, AUC and MRR of every epoch, of the test, and of naive rivals."""
     links = {"task": "links", "validation": 0.2, "test": 0.2, "ranked": 7}
@@ -128,10 +128,10 @@ def test_links_are_trained(experiment, capsys, name):
 
 
 def test_ranks_with_a_part_of_the_nodes_refuse_links(experiment, capsys):
-    command("simulate", experiment(strategies=["flaredtdg"], training={"task": "links"}, groups=None), expect=2)
+    command("simulate", experiment(strategies=["dynahb"], training={"task": "links"}, groups=None), expect=2)
     line = one_line(capsys)
-    assert "strategies: 'flaredtdg' gives a rank a part of a snapshot's nodes, and training.task: 'links' needs both ends" in line
-    assert "valid: psg, esdg, blad, real-type1" in line
+    assert "strategies: 'dynahb' gives a rank a part of a snapshot's nodes, and training.task: 'links' needs both ends" in line
+    assert "valid: psg, esdg, distdgl, blad, flaredtdg" in line
 
 
 @pytest.mark.usefixtures("inline")

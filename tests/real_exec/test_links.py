@@ -241,13 +241,19 @@ def test_nothing_to_learn_from_or_to_score():
         LinkProtocol(0)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, planner in registry.of("snapshots").items() if planner.kind not in ("groups", "snapshots")]
-)
+@pytest.mark.parametrize("name", ["dynagraph", "dynahb", "dgc"])
 def test_ranks_with_a_part_of_the_nodes_refuse(name):
     planner = strategy(name)
     assert "gives a rank a part of a snapshot's nodes, and training.task: 'links' needs both ends of every edge" in planner.refuses(HYPER)
     assert not planner.refuses(Hyper())
+
+
+def test_who_takes_links():
+    takes = {name for name, planner in registry.of("snapshots").items() if not planner.refuses(HYPER)}
+    assert {"psg", "blad", "real-g+", "real-l", "esdg", "distdgl", "flaredtdg", "recent-states"} <= takes
+    published = replace(HYPER, variant="as-published")
+    assert "variant: as-published, a loss of each rank's own nodes" in strategy("flaredtdg").refuses(published)
+    assert not strategy("psg").refuses(published)
 
 
 @pytest.mark.parametrize("model", ["wd-gcn", "evolvegcn-o"])

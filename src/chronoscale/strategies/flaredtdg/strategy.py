@@ -68,7 +68,7 @@ class WindowStrategy(SnapshotStrategy):
         """Return why windows cannot train with these hyper-parameters: as published, every rank's loss is a mean of its own nodes'."""
         if task_of(hyper.task).pairs and hyper.variant == "as-published":
             return f"has, with variant: as-published, a loss of each rank's own nodes, and training.task: '{hyper.task}' pairs nodes of all"
-        return super().refuses(hyper)
+        return SnapshotStrategy.refuses(self, hyper)  # a class with slots has no bare super()
 
     def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
         """Return what the first epoch trains on: the snapshot after each window, or, where weights evolve and as published, that after each
