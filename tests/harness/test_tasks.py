@@ -112,7 +112,7 @@ def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
 @pytest.mark.parametrize("name", ["psg", "esdg", "flaredtdg"])
 def test_links_are_trained(experiment, capsys, name):
     """By REAL's stages or by one schedule: AP, AUC and MRR of every epoch, of the test, and of naive rivals."""
-    links = {"task": "links", "validation": 0.2, "test": 0.2, "ranked": 7}
+    links = {"task": "links", "validation": 0.2, "test": 0.2, "ranked": 7, "full": 1, "decayed": 2}
     command("train", trained(experiment, name, training=links, model={"name": "t-gcn", "hidden": 4}), "--json")
     output = capsys.readouterr()
     folder = Path("runs/small-train-1/train")
@@ -127,11 +127,12 @@ def test_links_are_trained(experiment, capsys, name):
     assert f"AP {test['ap']:.4g}" in " ".join(output.err.split()) and json.loads((folder / "ended.json").read_text())["best"] == best
 
 
-def test_ranks_with_a_part_of_the_nodes_refuse_links(experiment, capsys):
+def test_what_does_not_gather_nodes_refuses_links(experiment, capsys):
     command("simulate", experiment(strategies=["dynahb"], training={"task": "links"}, groups=None), expect=2)
     line = one_line(capsys)
-    assert "strategies: 'dynahb' gives a rank a part of a snapshot's nodes, and training.task: 'links' needs both ends" in line
-    assert "valid: psg, esdg, distdgl, blad, flaredtdg" in line
+    assert "strategies: 'dynahb' does not gather the nodes of a snapshot, and training.task: 'links' needs both ends" in line
+    valid = line.partition("valid: ")[2].split(", ")
+    assert {"psg", "esdg", "distdgl", "real-g+", "flaredtdg"} < set(valid) and not {"dynagraph", "dynahb", "dgc"} & set(valid)
 
 
 @pytest.mark.usefixtures("inline")

@@ -242,9 +242,9 @@ def test_nothing_to_learn_from_or_to_score():
 
 
 @pytest.mark.parametrize("name", ["dynagraph", "dynahb", "dgc"])
-def test_ranks_with_a_part_of_the_nodes_refuse(name):
+def test_what_does_not_gather_nodes_refuses(name):
     planner = strategy(name)
-    assert "gives a rank a part of a snapshot's nodes, and training.task: 'links' needs both ends of every edge" in planner.refuses(HYPER)
+    assert "does not gather the nodes of a snapshot, and training.task: 'links' needs both ends of every edge" in planner.refuses(HYPER)
     assert not planner.refuses(Hyper())
 
 

@@ -30,11 +30,11 @@ class SnapshotStrategy(Strategy):
     everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
 
     def refuses(self, hyper: Hyper) -> str:
-        """Return why the strategy cannot train with these hyper-parameters ('' where it can): the loss of an edge needs the rows of both
-        ends, and ranks that have a part of a snapshot's nodes do not gather the others'."""
+        """Return why the strategy cannot train with these hyper-parameters ('' where it can): the loss of an edge needs the readouts of
+        both ends, which ranks with samples or batches of nodes do not gather."""
         if not task_of(hyper.task).pairs or self.kind in PAIRED:
             return ""
-        return f"gives a rank a part of a snapshot's nodes, and training.task: '{hyper.task}' needs both ends of every edge"
+        return f"does not gather the nodes of a snapshot, and training.task: '{hyper.task}' needs both ends of every edge"
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Estimate the rows of a plan on snapshots before it is made: the operations of every layer of every snapshot of a group, and the
