@@ -51,8 +51,10 @@ class CellExchange:
 
     def _gather_readouts(self, task: Task) -> None:
         grid, key = self._grid, (task.unit, task.step)
+        output = grid.output(*key, grid.shape.layers - 1)
+        record_use(output)
         with torch.no_grad():
-            own = grid.model.readout(grid.output(*key, grid.shape.layers - 1))
+            own = grid.model.readout(output)
         counts = grid.counts(key)
         every, begin = all_gather(self._ranks, own, counts), sum(counts[: self._rank])
         grid.beside[key] = every[:begin], every[begin + len(own) :]
