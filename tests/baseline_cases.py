@@ -71,7 +71,7 @@ class Case:
     def shape(self):
         task = task_of(self.hyper.task)
         with mock.patch.dict(MODELS, STACKED):
-            return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, self.data))
+            return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, self.data, HIDDEN))
 
 
 class Changing:
@@ -124,6 +124,14 @@ CASES = [
         for (i, s), (j, m), task in product(enumerate(SPREAD), enumerate(MODELS), ("degrees", "classes"))
         if task == "degrees" or m in ("t-gcn", "evolvegcn-o")
     ),
+    *(  # one layer: a second one's weights would hardly move, by so few and small gradients
+        Case(s, m, 1, data, hyper=Hyper(task="links", groups_per_rank=2, seed=3), forms=s == "real-reuse", ranks=(1, 2))
+        for (s, data), m in product((("psg", "growth"), ("esdg", "growth"), ("real-reuse", "growth-long")), ("wd-gcn", "evolvegcn-h"))
+    ),
+    *(
+        Case("distdgl", m, 1, cut=cut, hyper=Hyper(task="links", groups_per_rank=2, seed=3), ranks=(1, 2, 4))
+        for m, cut in (("wd-gcn", "mixed"), ("evolvegcn-h", "skewed"), ("t-gcn", "striped"))
+    ),
     *(Case("distdgl", m, 3, hyper=Hyper(group_size=1, variant="as-published")) for m in ("t-gcn", "gat-lstm")),
     *(Case(s, m, 3, ranks=turn(i, j)) for (i, s), (j, m) in product(enumerate(("esdg", "distdgl")), enumerate(STACKED))),
 ]
@@ -145,7 +153,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     sequence, schedule = store.load(folder / case.data), Schedule.load(folder / f"{case.label}-{ranks}.parquet")
     cut = VertexPartition(np.load(folder / f"{case.data}-{case.cut}-{ranks}.npy"), ranks)
     case_key = (case.shape.inputs, case.hyper.variant)
-    material = SnapshotMaterial(sequence, *case_key, weighted=case.shape.spatial == "gcn", task=case.hyper.task)
+    material = SnapshotMaterial(sequence, *case_key, weighted=case.shape.spatial == "gcn", task=case.hyper.task, hyper=case.hyper)
     learner, steps = Learner(model, context), iterations_of(schedule)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     if schedule.kind == "groups":

@@ -25,8 +25,10 @@ def recur(cell, z, state):
 class DenseTrainer:
     """A copy of a SnapshotModel's parameters, trained on a sequence."""
 
-    def __init__(self, sequence, features, model, hyper):
-        """`features`: the same [N, F] for all snapshots; of the task `degrees` they are made here."""
+    def __init__(self, sequence, features, model, hyper, pairs=None):
+        """`features`: the same [N, F] for all snapshots; of the task `degrees` they are made here. `pairs`: of the task `links`, by
+        snapshot: sources and destinations, edges before as many others."""
+        self.pairs = pairs
         self.model, self.hyper, self.shape = deepcopy(model).double(), hyper, model.shape
         self.optimizer = torch.optim.SGD(self.model.parameters(), RATE)
         n = sequence.num_nodes
@@ -87,6 +89,13 @@ class DenseTrainer:
         if self.hyper.task == "classes":
             chances = torch.softmax(predicted, 1)
             return -torch.stack([chances[v, c].log() for v, c in enumerate(self.classes.tolist()) if c >= 0]).mean()
+        if self.hyper.task == "links":
+            source, destination = self.pairs(t)
+            leaving, arriving = predicted[:, : self.shape.hidden], predicted[:, self.shape.hidden :]
+            chance = torch.sigmoid(leaving @ arriving.T / self.shape.hidden**0.5)[source, destination]
+            edges = len(chance) // 2
+            terms = torch.cat([chance[:edges].log(), (1 - chance[edges:]).log()])
+            return -terms.mean() if edges else predicted.sum() * 0
         return (predicted - self.target[t][:, : predicted.shape[1]]).square().mean()
 
     def losses(self, iterations):

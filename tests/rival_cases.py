@@ -57,7 +57,7 @@ class Case:
     @property
     def shape(self):
         task = task_of(self.task)
-        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(0, ""))
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(0, "", HIDDEN))
 
     def workload(self):
         chunks = Chunks((np.arange(NODES) % 4).astype(np.int32), 4)

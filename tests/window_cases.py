@@ -70,7 +70,7 @@ class Case:
     @property
     def shape(self):
         task = task_of(self.task)
-        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, "growth"))
+        return model_shape(self.model, task.inputs(INPUTS), HIDDEN, self.layers, task.outputs(CLASSES, "growth", HIDDEN))
 
     @property
     def hyper(self) -> Hyper:
@@ -97,6 +97,8 @@ CASES = [
     others("flaredtdg", "t-gcn", 3, decay=Decay(1, 0)),
     others("flaredtdg", "t-gcn", 2, horizon=2),
     others("flaredtdg", "t-gcn", 2, apart=True),
+    *(others(name, m, 1, task="links") for name, m in (("flaredtdg", "t-gcn"), ("flaredtdg-remap", "evolvegcn-h"))),
+    *(others(name, "evolvegcn-h", 1, task="links") for name in ("flaredtdg", "flaredtdg-no-overlap")),
     *(
         Case("flaredtdg", m, 2, task, variant="as-published", apart=True)
         for m in ("t-gcn", "evolvegcn-o")
@@ -118,7 +120,7 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     """Losses of all epochs, bytes that this rank's rows of communication moved, and what is left on the device."""
     sequence, schedule = store.load(folder / "growth"), Schedule.load(folder / f"{case.label}-{context.ranks}.parquet")
     chunks = Chunks(np.load(folder / f"chunks-{case.chunks}.npy"), case.chunks)
-    material = SnapshotMaterial(sequence, case.shape.inputs, case.variant, task=case.task)
+    material = SnapshotMaterial(sequence, case.shape.inputs, case.variant, task=case.task, hyper=case.hyper)
     learner = Learner(model, context)
     learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
     program = WindowProgram(schedule, material, chunks, learner, case.hyper, context)

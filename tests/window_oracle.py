@@ -5,12 +5,14 @@ Nodes go by their ids alone: what a snapshot keeps is a set, every hidden state 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from dense_trainer import RATE, recur
+from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.batching.snapshots.chunks import Chunks
@@ -45,7 +47,7 @@ def dense(sequence: SnapshotSequence, features: Tensor, task: str) -> list[Dense
 
 class WindowOracle:
     """A copy of a model's parameters, trained on windows. published: the published code's loss, of `ranks` ranks. inherits: states go on
-    from window to window."""
+    from window to window. pairs: of the task `links`, by snapshot and epoch: sources and destinations, edges before as many others."""
 
     def __init__(
         self,
@@ -57,7 +59,9 @@ class WindowOracle:
         ranks: int = 1,
         published: bool = False,
         inherits: bool = True,
+        pairs: Callable[[int, int], NDArray[np.int32]] | None = None,
     ) -> None:
+        self.pairs, self.number = pairs, 0
         self.inherits = inherits
         self.model, self.shape, self.hyper, self.chunks = deepcopy(model).double(), model.shape, hyper, chunks
         self.graphs = dense(sequence, features, hyper.task)
@@ -68,6 +72,7 @@ class WindowOracle:
 
     def epoch(self, number: int) -> list[float]:
         """Losses of its windows."""
+        self.number = number
         decay, drawn = self.hyper.recency.decay, EpochDraws(self.hyper.seed, number, self.published)
         depth = drawn.depth(self.chunks.count, decay, self.ranks)[self.chunks.assignment]
         sizes = decay.kept_chunks(self.chunks.count)
@@ -129,6 +134,10 @@ class WindowOracle:
         return y, after
 
     def _loss(self, outputs: list[Tensor], snapshots: list[int], retained: list[list[int]]) -> Tensor:
+        if self.pairs is not None:
+            predicting = range(len(retained)) if self.shape.evolves_weights else [len(retained) - 1]
+            terms = [self._pair_errors(outputs[place], snapshots[place], retained[place]) for place in predicting]
+            return torch.cat(terms).mean()
         errors = []  # of every predicted number, with its node's rank and its place
         for place, (output, t, nodes) in enumerate(zip(outputs, snapshots, retained, strict=True)):
             if self.published or self.shape.evolves_weights or place + 1 == len(retained):
@@ -138,6 +147,21 @@ class WindowOracle:
             return torch.cat([error.flatten() for _, _, error in errors]).mean()
         shares = np.bincount(self.owner, minlength=self.ranks) / len(self.owner)
         return sum(error.mean() * shares[rank] / self.ranks / len(retained) for _, rank, error in errors if error.numel())
+
+    def _pair_errors(self, output: Tensor, t: int, nodes: list[int]) -> Tensor:
+        """Cross entropies of edges and their negatives, where all three nodes are retained."""
+        assert self.pairs is not None
+        row, half, terms = {node: at for at, node in enumerate(nodes)}, self.shape.hidden, []
+        predicted = self.model.readout(output)
+        source, destination = self.pairs(t + self.hyper.horizon, self.number).tolist()
+        edges = len(source) // 2
+        for edge in range(edges):
+            start, end, other = source[edge], destination[edge], destination[edges + edge]
+            if {start, end, other} <= row.keys():
+                leaves = predicted[row[start], :half]
+                for node, sign in ((end, -1), (other, 1)):
+                    terms.append(torch.nn.functional.softplus(sign * leaves @ predicted[row[node], half:] / half**0.5))
+        return torch.stack(terms) if terms else output.new_zeros(0)
 
     def _errors(self, predicted: Tensor, t: int, nodes: list[int]) -> tuple[Tensor, Tensor]:
         """Of every node, and which nodes count."""

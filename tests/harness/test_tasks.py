@@ -30,7 +30,8 @@ def test_the_key_knows_all_tasks():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training": {"task": "degree"}}, "training.task: expected 'in-degree', 'degrees' or 'classes' (got 'degree')"),
+        ({"training": {"task": "degree"}}, "training.task: expected 'in-degree', 'degrees', 'classes' or 'links' (got 'degree')"),
+        ({"training": {"task": "links", "ranked": 0}}, "training.ranked: expected more than 0 (got 0)"),
         ({"training": {"test": -0.1}}, "training.test: expected at least 0"),
         ({"training": {"validation": 1.0}}, "training.validation: expected "),
         ({"training": {"validation": 0.5, "test": 0.5}}, "training.validation, training.test: expected shares of the snapshots with a sum"),
@@ -105,6 +106,33 @@ def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
     assert f"the best of 0..1: MSE {test['mse']:.4g}" in " ".join(output.err.split())
     command("report", "runs/small-train-1", "--out", "report")
     assert "MSE" in Path("report/report.md").read_text()
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("name", ["psg", "esdg", "flaredtdg"])
+def test_links_are_trained(experiment, capsys, name):
+    """By REAL's stages or by one schedule: AP, AUC and MRR of every epoch, of the test, and of naive rivals."""
+    links = {"task": "links", "validation": 0.2, "test": 0.2, "ranked": 7, "full": 1, "decayed": 2}
+    command("train", trained(experiment, name, training=links, model={"name": "t-gcn", "hidden": 4}), "--json")
+    output = capsys.readouterr()
+    folder = Path("runs/small-train-1/train")
+    epochs = [record.scores for record in epoch_records(folder)]
+    assert [list(scores) for scores in epochs] == [["ap", "auc", "mrr"]] * 2
+    test, naive = (json.loads((folder / file).read_text()) for file in ("test.json", "naive.json"))
+    rows = {row["what"] if "what" in row else next(iter(row.values())): row for row in json.loads(output.out)[-1]["test"]}
+    assert list(naive) == ["edges of the last snapshot", "EdgeBank"] and set(naive) < set(rows)
+    for scores in (test, *naive.values()):
+        assert list(scores) == ["ap", "auc", "mrr"] and all(0 < value <= 1 for value in scores.values())
+    best = max(range(2), key=lambda epoch: epochs[epoch]["ap"])
+    assert f"AP {test['ap']:.4g}" in " ".join(output.err.split()) and json.loads((folder / "ended.json").read_text())["best"] == best
+
+
+def test_what_does_not_gather_nodes_refuses_links(experiment, capsys):
+    command("simulate", experiment(strategies=["dynahb"], training={"task": "links"}, groups=None), expect=2)
+    line = one_line(capsys)
+    assert "strategies: 'dynahb' does not gather the nodes of a snapshot, and training.task: 'links' needs both ends" in line
+    valid = line.partition("valid: ")[2].split(", ")
+    assert {"psg", "esdg", "distdgl", "real-g+", "flaredtdg"} < set(valid) and not {"dynagraph", "dynahb", "dgc"} & set(valid)
 
 
 @pytest.mark.usefixtures("inline")

@@ -12,6 +12,7 @@ from dense_trainer import DenseTrainer, apart, weights
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
 
+from chronoscale.batching.snapshots.links import LinkPairs
 from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.datasets import catalogue, store
@@ -91,7 +92,8 @@ def oracle(folder, data, shape, hyper, steps):
     """Losses and weights of an independent trainer; strategies and rank counts that take the same steps share them."""
     sequence = store.load(folder / data)
     features = SnapshotMaterial(sequence, INPUTS).features(0)
-    trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper)
+    pairs = LinkPairs(sequence, hyper.held, hyper.links, hyper.seed)
+    trainer = DenseTrainer(sequence, features, SnapshotModel(shape, SEED), hyper, lambda t: pairs.training(t, 0))
     return trainer.losses(steps), weights(trainer.model)
 
 

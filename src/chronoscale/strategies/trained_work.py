@@ -13,7 +13,8 @@ from chronoscale.strategies.schedule import Ints
 class TrainedWork(NamedTuple):
     """What an epoch trains on, whatever the time it takes.
 
-    targets: predictions in the loss, of all steps and ranks: nodes in snapshots, events of a stream, windows of a signal; 0 where unknown.
+    targets: predictions in the loss, of all steps and ranks: nodes in snapshots, or edges of
+    snapshots and their negatives, events of a stream, windows of a signal; 0 where unknown.
     mathematics: equal for plans that train on the same targets between two optimiser steps, in the same order, by the same formulas, so
     that their losses may differ by rounding alone; '' where unknown.
     """
@@ -22,13 +23,13 @@ class TrainedWork(NamedTuple):
     mathematics: str = ""
 
 
-def trained_work(step: Ints, target: Ints, each: int, formulas: str = "") -> TrainedWork:
+def trained_work(step: Ints, target: Ints, each: int | Ints, formulas: str = "") -> TrainedWork:
     """Return the work of an epoch that trains on `target[i]` in optimiser step `step[i]`, int64 [n] both, in any order.
 
-    each: predictions a target stands for. formulas: what is computed otherwise than the model says, such as sampled neighbours or stale
-    memory; '' for a strategy that is exact.
+    each: predictions a target stands for, one number or int64 [n]. formulas: what is computed otherwise than the model says, such as
+    sampled neighbours or stale memory; '' for a strategy that is exact.
     """
     order = np.lexsort((target, step))
     pairs = np.stack([step[order], target[order]]).astype("<i8")
     digest = hashlib.sha256(pairs.tobytes() + formulas.encode()).hexdigest()[:16]
-    return TrainedWork(len(target) * each, digest)
+    return TrainedWork(int(np.broadcast_to(each, target.shape).sum()), digest)

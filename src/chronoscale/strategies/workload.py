@@ -10,6 +10,7 @@ import numpy as np
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.batching.snapshots.chunks import BlockCounts
 from chronoscale.batching.snapshots.held_out import HeldOut
+from chronoscale.batching.snapshots.links import LinkProtocol
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
 from chronoscale.batching.snapshots.survival import EpochDraws
@@ -262,6 +263,7 @@ class Hyper:
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
     held: HeldOut = field(default_factory=HeldOut)  # snapshots that are not trained on
+    links: LinkProtocol = field(default_factory=LinkProtocol)  # how the task `links` is evaluated
 
     def __post_init__(self) -> None:
         task_of(self.task)

@@ -7,7 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from chronoscale.batching.snapshots.held_out import HeldOut
+from chronoscale.batching.snapshots.links import LinkProtocol
 from chronoscale.batching.snapshots.retention import Decay
+from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
 from chronoscale.harness.keys.types import LISTED, WHOLE, Names, Part, Size, Steps, Width
@@ -67,11 +69,13 @@ class SnapshotTraining(Training):
     )
     horizon: Annotated[Size, null_is(1)] = Field(1, description="snapshots ahead that are predicted")
     scale_learning_rate: bool = Field(True, description="multiply the learning rate of a step by its groups, on all ranks (REAL §7.4)")
-    task: Literal["in-degree", "degrees", "classes"] = Field(
+    task: Literal["in-degree", "degrees", "classes", "links"] = Field(
         "in-degree",
         description="predict log(1 + in-degree) of every node from its features, log(1 + in- and out-degree) from those of the snapshots "
-        "that are read, or its class from its features",
+        "that are read, its class from its features, or which edges there are, against as many that are not",
     )
+    ranked: Annotated[Size, Field(le=MAX_NEGATIVES)] = Field(20, description="negatives that a held-out edge is ranked against, of `links`")
+    negatives: Literal["mixed", "historical", "random"] = Field("mixed", description="kind of those")
     validation: Annotated[Share, BeforeValidator(_share)] = Field(
         0.0, description="share of the snapshots that `chronoscale train` validates on after every epoch"
     )
@@ -135,6 +139,7 @@ class SnapshotExperiment(Experiment):
             recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks, t.split == "whole"),
             task=t.task,
             held=HeldOut(t.validation, t.test),
+            links=LinkProtocol(t.ranked, t.negatives),
         )
 
     @property

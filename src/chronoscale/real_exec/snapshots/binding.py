@@ -35,7 +35,7 @@ from chronoscale.strategies.workload import ModelChoice
 
 def _groups(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
     material = shared_material(item, choice, context)
-    return SnapshotProgram(schedule, material, learner_of(choice, context, material.objective.outputs), item.hyper, context)
+    return SnapshotProgram(schedule, material, learner_of(choice, context, material.objective.outputs(choice.hidden)), item.hyper, context)
 
 
 def _snapshots(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
@@ -50,7 +50,7 @@ def _parts(item: Item, schedule: Schedule, choice: ModelChoice, context: Context
 
 
 def _cells(item: Item, schedule: Schedule, region: Region, choice: ModelChoice, context: Context) -> Trainer:
-    return CellProgram(schedule, region, learner_of(choice, context, region.objective.outputs), item.hyper, context)
+    return CellProgram(schedule, region, learner_of(choice, context, region.objective.outputs(choice.hidden)), item.hyper, context)
 
 
 def _blocks(item: Item, schedule: Schedule, choice: ModelChoice, context: Context) -> Trainer:
@@ -75,7 +75,7 @@ def _chunks(item: Item, schedule: Schedule) -> Chunks:
 
 
 def _learner(choice: ModelChoice, context: Context, material: SnapshotMaterial) -> Learner[SnapshotModel]:
-    return learner_of(choice, context, material.objective.outputs)
+    return learner_of(choice, context, material.objective.outputs(choice.hidden))
 
 
 def _kind(bind: BindTrainer, plans: MakePlans | None = None, make_splits: MakeScoredSplits = group_splits) -> Kind:

@@ -49,7 +49,7 @@ class GroupEvaluation(Evaluation):
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         whole, context = self._whole, self._whole.context
-        sums = torch.zeros(2, dtype=torch.float64, device=context.device)
+        sums = whole.no_sums()
         with evaluation_mode(model):
             for goal in part[context.rank :: context.ranks]:
                 sums += whole.sums(model, self._output(model, goal - whole.hyper.horizon), goal)
@@ -76,7 +76,7 @@ class RunningEvaluation(Evaluation):
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         whole, horizon = self._whole, self._whole.hyper.horizon
-        sums = torch.zeros(2, dtype=torch.float64, device=whole.context.device)
+        sums = whole.no_sums()
         if whole.context.rank > 0:
             return whole.reduce_scores(sums)
         last = part.stop - horizon

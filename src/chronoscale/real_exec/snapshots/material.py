@@ -24,7 +24,7 @@ from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.model import shape_of
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.snapshots.tasks import task_of
-from chronoscale.strategies.workload import ModelChoice
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
 class SnapshotForm(NamedTuple):
@@ -102,13 +102,14 @@ class SnapshotMaterial:
         pin: bool = False,
         weighted: bool = True,
         task: str = "in-degree",
+        hyper: Hyper = Hyper(),  # noqa: B008  # frozen
     ) -> None:
         self.snapshots = snapshots
         self.variant = variant
         self.pins = pin
         self.weighted = weighted
         self.num_nodes, self.task = snapshots.num_nodes, task_of(task)
-        self.objective = objective_of(self.task, snapshots)
+        self.objective = objective_of(self.task, snapshots, hyper)
         self._given = None if self.task.varies else self._host(self._static(inputs, seed))
         self._features: dict[int, Tensor] = {}
         self._csr: dict[int, WeightedCSR] = {}
@@ -150,7 +151,7 @@ class SnapshotMaterial:
                 self._delta[t] = self._change(delta_csr(self.snapshots[t - 1], self.snapshots[t], self.variant))
             if rebuilt and t not in self._edges:
                 self._edges[t] = self._map(edge_map(self.snapshots[t - 1], self.snapshots[t]))
-        for t in targets:
+        for t in targets if not self.objective.redraws else ():
             if t not in self._target:
                 self._target[t] = self._host(self.objective.target(t))
 
@@ -177,9 +178,14 @@ class SnapshotMaterial:
         """Return all that is prepared, by kind and snapshot: what `material_files` carries to the ranks' processes."""
         return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
 
-    def target(self, snapshot: int) -> Tensor:
-        """Return the prepared values to predict of a snapshot, a row a node, in host memory."""
-        return self._target[snapshot]
+    def target(self, snapshot: int, epoch: int = 0) -> Tensor:
+        """Return the values to predict of a snapshot, a row a node, in host memory: those that were prepared, or, for an objective that
+        redraws, the epoch's own."""
+        return self._host(self.objective.target(snapshot, epoch)) if self.objective.redraws else self._target[snapshot]
+
+    def truth(self, snapshot: int) -> Tensor:
+        """Return what predictions of a held-out snapshot are scored against, in host memory."""
+        return self._host(self.objective.truth(snapshot)) if self.objective.redraws else self._target[snapshot]
 
     def features(self, snapshot: int) -> Tensor:
         """Return the input features of a snapshot's nodes, float32 [N, F], in host memory.
@@ -212,9 +218,8 @@ def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMa
     assert isinstance(snapshots, SnapshotSequence)
     variant: Variant = "exact" if item.hyper.variant == "exact" else "as-published"
     weighted = shape_of(choice).spatial == "gcn"
-    return SnapshotMaterial(
-        snapshots, choice.inputs, variant, context.settings.seed, context.device.type == "cuda", weighted, item.hyper.task
-    )
+    seed, pin = context.settings.seed, context.device.type == "cuda"
+    return SnapshotMaterial(snapshots, choice.inputs, variant, seed, pin, weighted, item.hyper.task, item.hyper)
 
 
 def shared_material(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:
@@ -223,5 +228,6 @@ def shared_material(item: Item, choice: ModelChoice, context: Context) -> Snapsh
 
     item: what the rank executes: the dataset's folder and hyper-parameters. choice: the model, whose inputs features are made for.
     """
-    key = ("material", item.dataset, item.hyper.variant, item.hyper.task)
+    hyper = item.hyper
+    key = ("material", item.dataset, hyper.variant, hyper.task, hyper.held, hyper.links, hyper.seed)
     return context.share_between_ranks(key, lambda: material_of(item, choice, context))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from chronoscale.batching.signals.naive import LAST, MEAN
+from chronoscale.batching.snapshots.links import TERMS, LinkPairs, mean_scores, score_sums
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.real_exec.snapshots.pair_logits import pair_logits
 from chronoscale.strategies.snapshots.tasks import SnapshotTask
+from chronoscale.strategies.workload import Hyper
 
 NAN = float("nan")
 
@@ -23,15 +26,27 @@ class Objective(ABC):
     """What a model on snapshots is trained and scored for: the values to predict, the loss, and the scores of predictions [R, outputs] of R
     nodes.
 
-    predictions: how many numbers a snapshot's nodes predict together, over which a loss is a mean.
+    redraws: whether every epoch trains on targets of its own. terms: how many sums scores are made of.
     """
 
-    outputs: int
-    predictions: int
+    redraws: ClassVar[bool] = False
+    terms: ClassVar[int] = 2
 
     @abstractmethod
-    def target(self, snapshot: int) -> NDArray[Any]:
-        """Return the true values that a model predicts of a snapshot's nodes, a row each."""
+    def outputs(self, hidden: int) -> int:
+        """Return how many numbers a model of width `hidden` reads out of a node."""
+
+    @abstractmethod
+    def predictions(self, snapshot: int) -> int:
+        """Return how many numbers a snapshot's nodes predict together, over which its loss is a mean."""
+
+    @abstractmethod
+    def target(self, snapshot: int, epoch: int = 0) -> NDArray[Any]:
+        """Return the true values that a model is trained in an epoch to predict of a snapshot: a row a node, or pairs of nodes."""
+
+    def truth(self, snapshot: int) -> NDArray[Any]:
+        """Return what predictions of a held-out snapshot are scored against (`sums`): by default as `target`."""
+        return self.target(snapshot)
 
     @abstractmethod
     def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
@@ -50,8 +65,8 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return the sums that scores are made of, for predictions of some nodes: float64 [2], without gradient; they add up over nodes,
-        snapshots and ranks.
+        """Return the sums that scores are made of, for predictions of some nodes: float64 [terms], without gradient; they add up over
+        snapshots and ranks. target: on the same device, as `truth`.
         """
 
     @abstractmethod
@@ -71,10 +86,15 @@ class Regression(Objective):
 
     def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence) -> None:
         self._goal, self._snapshots = task.goal, snapshots
-        self.outputs = len(task.predicted)
-        self.predictions = self.outputs * snapshots.num_nodes
+        self._outputs = len(task.predicted)
 
-    def target(self, snapshot: int) -> NDArray[Any]:
+    def outputs(self, hidden: int) -> int:
+        return self._outputs
+
+    def predictions(self, snapshot: int) -> int:
+        return self._outputs * self._snapshots.num_nodes
+
+    def target(self, snapshot: int, epoch: int = 0) -> NDArray[Any]:
         """Return the numbers to predict of a snapshot's nodes, such as their degrees, float32 [N, outputs]."""
         return self._goal(self._snapshots[snapshot])
 
@@ -119,12 +139,18 @@ class Classification(Objective):
     """Objective of predicting nodes' classes, the same in all snapshots: targets int64 [R], -1 for no class, cross entropy."""
 
     def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence) -> None:
-        self.outputs = task.outputs(snapshots.num_classes, snapshots.name)
+        self._outputs = task.outputs(snapshots.num_classes, snapshots.name, 0)
         assert snapshots.classes is not None
         self._classes = snapshots.classes.astype(np.int64)
-        self.predictions = int(np.count_nonzero(self._classes >= 0))
+        self._labelled = int(np.count_nonzero(self._classes >= 0))
 
-    def target(self, snapshot: int) -> NDArray[Any]:
+    def outputs(self, hidden: int) -> int:
+        return self._outputs
+
+    def predictions(self, snapshot: int) -> int:
+        return self._labelled
+
+    def target(self, snapshot: int, epoch: int = 0) -> NDArray[Any]:
         """Return the classes of all nodes, int64 [N], -1 for none."""
         return self._classes
 
@@ -160,15 +186,73 @@ class Classification(Objective):
         Returns {'most frequent class': {'accuracy': ...}}. No argument is read: classes are the same in all snapshots.
         """
         most = np.bincount(self._classes[self._classes >= 0]).max()
-        return {"most frequent class": {"accuracy": float(most / self.predictions)}}
+        return {"most frequent class": {"accuracy": float(most / self._labelled)}}
+
+
+class LinkPrediction(Objective):
+    """Objective of telling a snapshot's edges from pairs without one: targets int32 [2, 2 E], edges before their negatives (`LinkPairs`);
+    binary cross entropy of the decoder's logits, the mean over pairs; of a snapshot without edges 0.
+
+    Predictions are of all nodes: an edge's loss needs both ends.
+    """
+
+    redraws = True
+    terms = TERMS
+
+    def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence, hyper: Hyper) -> None:
+        self._task, self._name = task, snapshots.name
+        self._pairs = LinkPairs(snapshots, hyper.held, hyper.links, hyper.seed)
+
+    def outputs(self, hidden: int) -> int:
+        return self._task.outputs(0, self._name, hidden)
+
+    def predictions(self, snapshot: int) -> int:
+        return self._pairs.count(snapshot)
+
+    def target(self, snapshot: int, epoch: int = 0) -> NDArray[Any]:
+        """Return the pairs of a snapshot that an epoch trains on, int32 [2, 2 E]."""
+        return self._pairs.training(snapshot, epoch)
+
+    def truth(self, snapshot: int) -> NDArray[Any]:
+        """Return the pairs that predictions of a held-out snapshot are scored on, int32 [E, 3 + ranked] (`LinkPairs.evaluated`)."""
+        return self._pairs.evaluated(snapshot)
+
+    def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """Return the mean binary cross entropy of a snapshot's pairs, for training."""
+        return self.total(predicted, target) / max(self.count(target), 1)
+
+    def total(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """Return the sum of binary cross entropies of a snapshot's pairs."""
+        edge, none = pair_logits(predicted, target[0], target[1]).chunk(2) if target.numel() else (predicted[:0, 0],) * 2
+        return nn.functional.softplus(-edge).sum() + nn.functional.softplus(none).sum()
+
+    def count(self, target: Tensor) -> int:
+        return target.shape[1]
+
+    def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """Return AP, AUC and MRR of a held-out snapshot's edges, and for each how many snapshots have it, float64 [5]."""
+        source, ends = target[:, 0].repeat_interleave(target.shape[1] - 1), target[:, 1:]
+        logits = pair_logits(predicted.detach(), source, ends.clamp(min=0).flatten()).view(ends.shape)
+        scores = torch.where(ends >= 0, logits, -torch.inf).double().cpu().numpy()
+        return torch.from_numpy(score_sums(scores[:, 0], scores[:, 1:])).to(predicted.device)
+
+    def scores(self, sums: Tensor) -> Mapping[str, float]:
+        """Return AP, AUC and MRR, each the mean over the held-out snapshots that have edges."""
+        return mean_scores(sums.cpu().numpy())
+
+    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
+        """Return the scores of predicting the edges of the last snapshot, and all edges seen so far (EdgeBank)."""
+        return self._pairs.naive(part, horizon)
 
 
 _entropy = partial(nn.functional.cross_entropy, ignore_index=-1)
 
 
-def objective_of(task: SnapshotTask, snapshots: SnapshotSequence) -> Objective:
-    """Return what a model is trained and scored for, for a task on snapshots.
+def objective_of(task: SnapshotTask, snapshots: SnapshotSequence, hyper: Hyper) -> Objective:
+    """Return what a model is trained and scored for, for a task on snapshots. hyper: which are held out, and how negatives are drawn.
 
-    Raises UserError where they lack the classes that it asks for.
+    Raises UserError where they lack the classes or edges that it asks for.
     """
+    if task.pairs:
+        return LinkPrediction(task, snapshots, hyper)
     return Classification(task, snapshots) if task.classifies else Regression(task, snapshots)

@@ -87,7 +87,8 @@ class SnapshotProgram(Trainer):
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
-        self._targets = {unit: [material.target(goal).to(self.device) for goal in of] for unit, of in goals.items()}
+        self.epoch, self._drawn = 0, 0
+        self._targets = {goal: material.target(goal).to(self.device) for goal in sorted({goal for of in goals.values() for goal in of})}
         for task in self.tasks:
             if task.op is Op.H2D:
                 beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes
@@ -100,6 +101,13 @@ class SnapshotProgram(Trainer):
     def graph_blocks(self) -> GraphBlocks:
         """Return each iteration up to its all-reduce as what a CUDA graph may hold: every epoch has the same."""
         return _Iterations(self._losses.shares)
+
+    def begin(self) -> None:
+        """Draw the values to predict where the epoch has its own, in place: a CUDA graph reads them."""
+        if self.material.objective.redraws and self._drawn != self.epoch:
+            for goal, target in self._targets.items():
+                target.copy_(self.material.target(goal, self.epoch))
+            self._drawn = self.epoch
 
     def run(self, task: Task) -> None:
         self._run[task.op](task)
@@ -117,11 +125,16 @@ class SnapshotProgram(Trainer):
         """Return whether features and targets of this rank's snapshot groups in the iteration are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
         read = [self.material.features(self._number(key)) for key in self.plan.features if key[0] in units]
-        read += [target for unit in units for target in self._targets[unit]]
+        read += [target for unit in units for target in self._targets_of(unit)]
         return all(bool(values.isfinite().all()) for values in read)
 
     def finish(self) -> EpochResult:
+        self.epoch += 1
         return EpochResult(self._losses.finish())
+
+    def _targets_of(self, unit: int) -> list[Tensor]:
+        """Return the values that a group predicts, on the device."""
+        return [self._targets[goal] for goal in self._goals(unit)]
 
     def _goals(self, unit: int) -> list[int]:
         """Return the snapshots that a group predicts: one for each of its own, or one for the last."""
@@ -175,7 +188,7 @@ class SnapshotProgram(Trainer):
         top = self.model.shape.layers - 1
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
         outputs = [acquire(device_state.hidden[task.unit, top, step]) for step in steps]
-        objective, targets = self.material.objective, self._targets[task.unit]
+        objective, targets = self.material.objective, self._targets_of(task.unit)
         errors = [self.model.loss(output, target, objective) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         loss.backward()

@@ -59,7 +59,7 @@ class PublishedPlans(EvaluatedPlans):
         self._first = first
         self._material = shared_material(self._item, job.model, context)
         super().__init__(group_splits(self._material, self._item.hyper, context, first), self._folder, context, first.name)
-        self.learner = learner_of(job.model, context, self._material.objective.outputs)
+        self.learner = learner_of(job.model, context, self._material.objective.outputs(job.model.hidden))
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
@@ -70,6 +70,7 @@ class PublishedPlans(EvaluatedPlans):
         number = self._broadcast(newest_plan(self._folder) if self._context.rank == 0 and epoch else 0)
         if self._plan is None or number != self._plan.number:
             self._plan = self._take_up(number)
+        self._trainer.epoch = epoch
         return self._plan
 
     def _broadcast(self, number: int) -> int:
@@ -84,6 +85,6 @@ class PublishedPlans(EvaluatedPlans):
         for earlier in range(number + 1):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():
                 map_material(shipped, self._material.stores(), pin=context.device.type == "cuda")
-        program = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
+        self._trainer = SnapshotProgram(schedule, self._material, self.learner, self._item.hyper, context)
         published = read_json(folder / PLAN, PlanRecord, "plan")
-        return Plan(number, published.stage, schedule, self.with_scores(program), published.timed)
+        return Plan(number, published.stage, schedule, self.with_scores(self._trainer), published.timed)

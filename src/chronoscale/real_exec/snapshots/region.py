@@ -80,8 +80,9 @@ class Region(Protocol):
         """Return a snapshot's input features of the rank's nodes, [rows, F], in host memory."""
         ...
 
-    def target(self, snapshot: int) -> Tensor:
-        """Return the true values to predict of the rank's nodes in a snapshot, a row each, in host memory."""
+    def target(self, snapshot: int, epoch: int = 0) -> Tensor:
+        """Return the true values to predict of the rank's nodes in a snapshot, a row each, or its pairs of nodes, in host memory. epoch:
+        of training, for an objective that redraws."""
         ...
 
 
@@ -107,8 +108,8 @@ class WholeRegion:
     def features(self, snapshot: int) -> Tensor:
         return self._material.features(snapshot)
 
-    def target(self, snapshot: int) -> Tensor:
-        return self._material.target(snapshot)
+    def target(self, snapshot: int, epoch: int = 0) -> Tensor:
+        return self._material.target(snapshot, epoch)
 
 
 class PartRegion:
@@ -123,6 +124,7 @@ class PartRegion:
         self._part = part
         self._device = device
         self._own = torch.from_numpy(cut.nodes(part))
+        self._place = torch.from_numpy(cut.place.astype(np.int32))
         self.rows = len(self._own)
         self.counts = np.diff(cut.offset).tolist()
         self.objective = material.objective
@@ -151,8 +153,9 @@ class PartRegion:
     def _key(self, snapshot: int) -> int:
         return snapshot if self._material.task.varies else 0  # one for all
 
-    def target(self, snapshot: int) -> Tensor:
-        return self._material.target(snapshot)[self._own]
+    def target(self, snapshot: int, epoch: int = 0) -> Tensor:
+        target = self._material.target(snapshot, epoch)
+        return self._host(self._place[target]) if self._material.task.pairs else target[self._own]
 
     def _host(self, values: Tensor) -> Tensor:
         return values.pin_memory() if self._material.pins else values

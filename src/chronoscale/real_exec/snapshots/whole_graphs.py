@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators import aggregation
@@ -70,7 +71,11 @@ class WholeGraphs:
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
         """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H], are scored (`Objective.sums`)."""
-        return self.material.objective.sums(model.readout(output), self.material.target(goal).to(self.context.device))
+        return self.material.objective.sums(model.readout(output), self.material.truth(goal).to(self.context.device))
+
+    def no_sums(self) -> Tensor:
+        """Return the sums over no predictions, zeros on the rank's device, to add others to."""
+        return torch.zeros(self.material.objective.terms, dtype=torch.float64, device=self.context.device)
 
     def reduce_scores(self, sums: Tensor) -> Mapping[str, float]:
         """Sum over all ranks what scores are made of (`Objective.sums`), and return the scores by key. Called on every rank."""

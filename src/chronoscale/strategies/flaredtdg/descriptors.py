@@ -14,6 +14,8 @@ from chronoscale.strategies.flaredtdg.sites import WindowSites
 from chronoscale.strategies.schedule import Ints, Op
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
+from chronoscale.strategies.snapshots.targets import LOGIT, PAIR, READOUT_KERNELS, predictions
+from chronoscale.strategies.snapshots.tasks import task_of
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,26 @@ class Descriptors(WindowSites):
         if slot.op is Op.BACKWARD:
             row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
             own = FP32 * working_numbers(self.workload.model, at.rows, layer)
+            if layer + 1 == self.workload.model.layers:
+                row, own = cells.with_pairs(row, *self.pair_work(slot.step)), own + self._pair_memory(slot.step)
             return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_freed(slot)}
         if slot.op is Op.TEMPORAL:
             row, (joined, freed) = cells.stage(slot.op, at, layer), self._states(slot)
             return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + freed}
         if slot.op is Op.ALLTOALL:
             return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
+        if slot.op is Op.ALLGATHER and layer == self.workload.model.layers:
+            return cells.gather_readouts(at, self.pair_work(slot.step)[0])
         if slot.op is Op.ALLGATHER:
             return cells.gather_gradient(at, layer) if slot.back else cells.gather(at, layer)
         return cells.stage(slot.op, at, layer)
+
+    def _pair_memory(self, step: int) -> Ints:
+        """Return the bytes of a step's pairs, which come to the device for its loss, and of what the loss takes, int64 [iterations *
+        ranks]; 0 for a task that predicts nodes."""
+        goal = self.newest - (len(self.level) - 1 - step) + self.workload.hyper.horizon
+        counted = step in self.predicting and task_of(self.workload.hyper.task).pairs
+        return self.per_rank(predictions(self.workload, goal)) * (PAIR + LOGIT) * int(counted)
 
     def _states(self, slot: Slot) -> tuple[Ints, Ints]:
         """Return the bytes of recurrent states that a TEMPORAL row takes and frees beside its cell's.
@@ -103,6 +116,8 @@ class Descriptors(WindowSites):
 
     def kernel_count(self, slot: Slot, kernels: Kernels) -> Ints:
         """Return the number of GPU kernels that an operation of a window launches on each rank, int64."""
+        if slot.layer == self.workload.model.layers:
+            return np.full(1, READOUT_KERNELS, np.int64)
         name = RETURNS[slot.op] if slot.back and slot.communicates else slot.op.name
         return kernels.count(name, **self._variables(slot))
 

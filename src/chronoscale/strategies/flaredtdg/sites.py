@@ -20,6 +20,8 @@ from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.cell_memory import Region
 from chronoscale.strategies.snapshots.cells import Cells
+from chronoscale.strategies.snapshots.targets import pair_flops
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.workload import Workload
 
 Mask = NDArray[np.bool_]
@@ -95,7 +97,25 @@ class WindowSites:
     def window(self) -> Window:
         """The operations of one training step, as coroutines, a snapshot each."""
         remaps = frozenset(np.flatnonzero(self.level > 0).tolist() if not self.shrinks else ())
-        return Window(self.workload.model, len(self.level), self.ranks > 1, remaps)
+        gathers = self.predicting if self.ranks > 1 and task_of(self.workload.hyper.task).pairs else ()
+        return Window(self.workload.model, len(self.level), self.ranks > 1, remaps, frozenset(gathers))
+
+    @property
+    def predicting(self) -> range:
+        """The steps of a window that have a prediction: the newest snapshot's, or every one where weights evolve, or as published."""
+        length = len(self.level)
+        return range(0 if self.workload.model.predicts_each or self.keeping.each else length - 1, length)
+
+    def pair_work(self, step: int) -> tuple[Ints, Ints]:
+        """Return what decoding a step's pairs of nodes adds to its gradient on every rank, int64 [iterations * ranks] both: nodes whose
+        readouts are gathered, of all ranks (0 on one), and floating-point operations, as if all pairs were retained; zeros for a step or a
+        task that predicts none."""
+        at = self.region(step, int(self.level[step]))
+        if step not in self.predicting or not task_of(self.workload.hyper.task).pairs:
+            return np.zeros_like(at.rows), np.zeros_like(at.rows)
+        goal = self.newest - (len(self.level) - 1 - step) + self.workload.hyper.horizon
+        total = np.full_like(at.rows, self.blocks.rows[int(self.level[step])].sum() * (self.ranks > 1))
+        return total, pair_flops(self.workload, self.per_rank(goal), at.rows)
 
     def region(self, step: int, level: int) -> Region:
         """Return the counts of what ranks have of one snapshot of each iteration's window (`step`, 0 the oldest), shrunk to `level`."""

@@ -16,8 +16,10 @@ from chronoscale.strategies.flaredtdg.plan import Plan
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.snapshots.targets import predictions
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.trained_work import TrainedWork, trained_work
-from chronoscale.strategies.workload import Recency, Workload
+from chronoscale.strategies.workload import Hyper, Recency, Workload
 
 MOST = 30_000_000  # rows: some 12 GB while they are built
 
@@ -63,9 +65,16 @@ class WindowStrategy(SnapshotStrategy):
             raise UserError(f"{self.name}: its windows on {ranks} ranks take {rows:,} rows; set `groups: {fit}` or fewer")
         return self._plan(workload, ranks).schedule(costs)
 
+    def refuses(self, hyper: Hyper) -> str:
+        """Return why windows cannot train with these hyper-parameters: as published, every rank's loss is a mean of its own nodes'."""
+        if task_of(hyper.task).pairs and hyper.variant == "as-published":
+            return f"has, with variant: as-published, a loss of each rank's own nodes, and training.task: '{hyper.task}' pairs nodes of all"
+        return SnapshotStrategy.refuses(self, hyper)  # a class with slots has no bare super()
+
     def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
         """Return what the first epoch trains on: the snapshot after each window, or, where weights evolve and as published, that after each
-        of its snapshots, of the nodes that are retained."""
+        of its snapshots, of the nodes that are retained; of pairs of nodes, which are kept with both ends and their negative's, a share as
+        if these were retained independently."""
         plan = self._plan(workload, schedule.ranks)
         each = workload.model.predicts_each or plan.keeping.each
         levels = plan.level if each else plan.level[-1:]
@@ -73,9 +82,11 @@ class WindowStrategy(SnapshotStrategy):
         formulas = str(replace(plan.keeping, still=False))
         if plan.keeping.each:  # every rank drops chunks of its own
             formulas += f" on {schedule.ranks} ranks"
+        retained = plan.keeping.decay.kept_chunks(plan.chunks)[: len(levels)][::-1]
+        ends = 3 if task_of(workload.hyper.task).pairs else 1
+        targets = int((predictions(workload, target) @ retained**ends).sum()) // plan.chunks**ends
         work = trained_work(np.repeat(np.arange(len(plan.newest)), len(levels)), target.ravel(), 1, formulas)
-        retained = plan.keeping.decay.kept_chunks(plan.chunks)[: len(levels)].sum() if each else plan.chunks
-        return work._replace(targets=len(plan.newest) * workload.snapshots.num_nodes * int(retained) // plan.chunks)
+        return work._replace(targets=targets)
 
     def _plan(self, workload: Workload, ranks: int) -> Plan:
         """Return the plan of an epoch, before its rows are put in order."""

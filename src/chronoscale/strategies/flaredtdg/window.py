@@ -16,13 +16,15 @@ class Window:
     """Operations of one training step in FlareDTDG's plan, a coroutine for each of `length` snapshots (§3.4), on several ranks (`spread`)
     or one.
 
-    remaps: steps whose snapshots are built anew before they are aggregated.
+    remaps: steps whose snapshots are built anew before they are aggregated. gathers: steps that predict pairs of nodes, for which ranks
+    gather what is read out of all nodes.
     """
 
     model: ModelShape
     length: int
     spread: bool
     remaps: frozenset[int] = frozenset()
+    gathers: frozenset[int] = frozenset()
 
     def order(self, ns: Mapping[Slot, int], policy: Policy) -> list[Slot]:
         """Return all operations in the order of a policy: the forward pass, then the gradients. ns: predicted durations."""
@@ -42,6 +44,8 @@ class Window:
                 await Wait(Slot(op, step, layer), self._before(op, step, layer))
                 if op is Op.AGGREGATE and self.spread and self.model.summarises:
                     await Wait(Slot(Op.ALLGATHER, step, layer))
+        if step in self.gathers:
+            await Wait(Slot(Op.ALLGATHER, step, self.model.layers))
 
     async def gradient(self, step: int) -> None:
         """Await the operations of a snapshot's backward pass, one after another; above the first layer gradients of remote rows go back to

@@ -72,6 +72,19 @@ class Cells(CellMemory):
         width, own = self.model.width(layer), np.minimum(region.rows, self.model.hidden)
         return self._row(region, layer, ("summary",), width=width, rows=own, bytes=own * width * FP32)
 
+    def gather_readouts(self, region: Region, total: Ints) -> Columns:
+        """Return the columns of the planned ALLGATHER row, above the last layer, of what a task of pairs reads out of nodes, `total` of all
+        ranks; `bytes` is what a rank contributes."""
+        width = self.model.outputs
+        row = self._row(region, self.model.layers - 1, width=width, rows=region.rows, bytes=region.rows * width * FP32)
+        return {**row, "alloc": row["alloc"] + total * width * FP32}
+
+    def with_pairs(self, row: Columns, total: Ints | int, flops: Ints) -> Columns:
+        """Return a last layer's BACKWARD row with what decoding pairs adds to it: operations, and the readouts of `total` gathered nodes,
+        which it joins with own ones, and frees with their gradient."""
+        gathered = total * self.model.outputs * FP32
+        return {**row, "flops": row["flops"] + flops, "alloc": row["alloc"] + 2 * gathered, "free": row["free"] + 3 * gathered}
+
     def gather_gradient(self, region: Region, layer: int) -> Columns:
         """Return the columns of the planned ALLTOALL row that sends gradients of the summary's candidate rows back to their owners; `bytes`
         is what a rank sends."""

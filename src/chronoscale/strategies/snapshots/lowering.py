@@ -20,6 +20,7 @@ from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
+from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
 from chronoscale.strategies.workload import Workload
@@ -272,6 +273,8 @@ class Lowering:
             below = outputs
         freed = active + at.inherits + held * ~at.keeps
         gradient = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
+        decoded = pair_flops(self.workload, predicted_snapshots(self.workload, at.unit)).sum(axis=1)
+        gradient["flops"] = gradient["flops"] + decoded
         later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
         beside = BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE
         loaded_snapshots = np.where(at.shift > 0, at.shift, size)
@@ -300,7 +303,9 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     if lowering.varies and lowering.incremented:
         why = f"training.task: '{workload.hyper.task}' gives each other features"
         raise UserError(f"strategy '{name}' increments what it has aggregated from snapshot to snapshot, and {why}; send edge maps")
-    resident = 4 * workload.model.parameters * FP32  # parameters, gradients, two moments
+    goals = predicted_snapshots(workload, np.arange(len(placement.rank)))
+    targets = pair_bytes(workload, np.repeat(placement.rank, goals.shape[1]), goals.ravel())
+    resident = 4 * workload.model.parameters * FP32 + targets  # parameters, gradients, two moments
     builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
     lead = placement.first()

@@ -13,11 +13,13 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.targets import predicted_snapshots, predictions
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trained_work import TrainedWork, trained_work
-from chronoscale.strategies.workload import Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
+PAIRED = ("groups", "snapshots", "parts", "blocks")  # kinds of schedules whose ranks have, or gather, the readouts of all nodes
 GROUPED = ("groups", "snapshots", "parts")  # kinds of schedules whose units are snapshot groups
 
 
@@ -26,6 +28,13 @@ class SnapshotStrategy(Strategy):
 
     family = "snapshots"
     everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
+
+    def refuses(self, hyper: Hyper) -> str:
+        """Return why the strategy cannot train with these hyper-parameters ('' where it can): the loss of an edge needs the readouts of
+        both ends, which ranks with samples or batches of nodes do not gather."""
+        if not task_of(hyper.task).pairs or self.kind in PAIRED:
+            return ""
+        return f"does not gather the nodes of a snapshot, and training.task: '{hyper.task}' needs both ends of every edge"
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Estimate the rows of a plan on snapshots before it is made: the operations of every layer of every snapshot of a group, and the
@@ -45,10 +54,9 @@ class SnapshotStrategy(Strategy):
             each = hyper.group_size if workload.model.predicts_each else 1
             return TrainedWork(workload.groups * each * workload.snapshots.num_nodes, self.name)
         step, unit = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
-        predicting = np.arange(hyper.group_size) if workload.model.predicts_each else np.array([hyper.group_size - 1])
-        target = workload.group_start(unit)[:, None] + predicting + hyper.horizon
-        steps = np.repeat(step, len(predicting))
-        return trained_work(steps, target.ravel(), workload.snapshots.num_nodes, self.formulas(workload, schedule))
+        target = predicted_snapshots(workload, unit)
+        steps, terms = np.repeat(step, target.shape[1]), predictions(workload, target.ravel())
+        return trained_work(steps, target.ravel(), terms, self.formulas(workload, schedule))
 
 
 class GroupStrategy(SnapshotStrategy):

@@ -192,7 +192,7 @@ class ControlPlane:
 
     def _build(self, schedule: Schedule) -> None:
         """Build what each rank's program would prepare, by the same code."""
-        learner = learner_of(self.job.model, self._context, self._material.objective.outputs)
+        learner = learner_of(self.job.model, self._context, self._material.objective.outputs(self.job.model.hidden))
         for rank in range(self.ranks):
             self._continue()
             SnapshotProgram(schedule, self._material, learner, self.experiment.hyper, replace(self._context, rank=rank))

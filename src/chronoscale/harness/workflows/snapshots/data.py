@@ -92,7 +92,7 @@ def shape_of(experiment: SnapshotExperiment, sequence: SnapshotSequence) -> Mode
 
 
 def _shape(experiment: SnapshotExperiment, classes: int) -> ModelShape:
-    model, outputs = experiment.model, experiment.task.outputs(classes, experiment.dataset.label)
+    model, outputs = experiment.model, experiment.task.outputs(classes, experiment.dataset.label, experiment.model.hidden)
     return model_shape(model.name, model.inputs, model.hidden, model.layers, outputs)
 
 

@@ -71,6 +71,6 @@ def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequenc
     held = experiment.hyper.held
     if held.test:
         split = held.split(len(sequence))
-        objective = objective_of(experiment.task, sequence)
+        objective = objective_of(experiment.task, sequence, experiment.hyper)
         naive = objective.naive(split.training, split.test, experiment.training.horizon)
         write_text(folder / NAIVE, json.dumps(naive))

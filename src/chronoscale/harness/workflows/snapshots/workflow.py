@@ -65,7 +65,7 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
     def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
         _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))
         split = experiment.hyper.held.split(len(sequence))
-        objective = objective_of(experiment.task, sequence)
+        objective = objective_of(experiment.task, sequence, experiment.hyper)
         return objective.naive(split.training, split.validation, experiment.training.horizon)
 
     def size(self, work: Workload) -> str:

@@ -12,8 +12,10 @@ from torch.autograd.graph import GradientEdge
 
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.execution.transfers import record_use
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
+from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.real_exec.snapshots.region import Route
 from chronoscale.strategies.schedule import Op
 from chronoscale.strategies.snapshots.cell_memory import output_stage
@@ -65,6 +67,7 @@ class CellGrid(ABC):
         self.shape, self.shares = model.shape, True  # as `Full.to`
         self.cells: defaultdict[tuple[int, int, int], Cell] = defaultdict(Cell)  # (unit, step, layer)
         self.losses = Losses()
+        self.beside: dict[SnapshotKey, tuple[Tensor, Tensor]] = {}  # readouts of the ranks before and after this one, gathered
 
     @abstractmethod
     def rows(self, key: SnapshotKey) -> int:
@@ -101,6 +104,20 @@ class CellGrid(ABC):
     @abstractmethod
     def share(self, task: Task, output: Tensor) -> Tensor:
         """Return what this rank's outputs [N, H] for a snapshot add to the loss of the iteration, a scalar."""
+
+    def total(self, task: Task, output: Tensor, objective: Objective, target: Tensor) -> Tensor:
+        """Return this rank's part of the summed losses of what a snapshot's outputs [N, H] predict, a scalar.
+
+        Where readouts of all ranks were gathered, since an edge's loss needs both ends, each rank computes the whole. Its part of the value
+        is one of as many as there are ranks; its gradient is undivided, as it reaches the rank's own rows alone.
+        """
+        key, own = (task.unit, task.step), self.model.readout(output)
+        if key not in self.beside:
+            return objective.total(own, target)
+        before, after = self.beside.pop(key)
+        record_use(before, after)
+        whole = objective.total(torch.cat([before, own, after]), target)
+        return whole - whole.detach() * (1 - 1 / len(self.counts(key)))
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Return the recurrent state that a snapshot of a group goes on from on this rank, as leaf tensors; None for zero.

@@ -21,7 +21,7 @@ class CellExchange:
     """
 
     def __init__(self, grid: CellGrid, schedule: Schedule, context: Context) -> None:
-        self._grid, self._ranks = grid, context.exchange
+        self._grid, self._ranks, self._rank = grid, context.exchange, context.rank
         self._peer = _peers(schedule, context.rank)
         self.moved: dict[int, int] = {}  # task -> bytes that a row received from or sent to other ranks
 
@@ -38,11 +38,26 @@ class CellExchange:
             cell.halves = 2
 
     def all_gather(self, task: Task, cell: Cell) -> None:
-        """Gather from all ranks the candidates of EvolveGCN-H's summary (each rank's highest-scored nodes of a snapshot)."""
+        """Gather from all ranks the candidates of EvolveGCN-H's summary (each rank's highest-scored nodes of a snapshot); above the last
+        layer, what is read out of their nodes, for a task of pairs.
+        """
+        if task.layer == self._grid.shape.layers:
+            return self._gather_readouts(task)
         assert cell.picked is not None
         own = cell.picked.detach()
         record_use(own)
         cell.summary = all_gather(self._ranks, own, self._candidate_rows(task)).requires_grad_(task.layer > 0)
+        self.moved[task.task] = own.nbytes
+
+    def _gather_readouts(self, task: Task) -> None:
+        grid, key = self._grid, (task.unit, task.step)
+        output = grid.output(*key, grid.shape.layers - 1)
+        record_use(output)
+        with torch.no_grad():
+            own = grid.model.readout(output)
+        counts = grid.counts(key)
+        every, begin = all_gather(self._ranks, own, counts), sum(counts[: self._rank])
+        grid.beside[key] = every[:begin], every[begin + len(own) :]
         self.moved[task.task] = own.nbytes
 
     def send(self, task: Task, cell: Cell) -> None:

@@ -20,7 +20,7 @@ class GroupGrid(CellGrid):
     snapshot.
 
     groups: how many an iteration has, over all ranks; its loss is their mean. goals, set before training: what own rows of a snapshot
-    predict, a row a node.
+    predict, a row a node, or pairs of nodes.
     """
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
@@ -71,6 +71,7 @@ class GroupGrid(CellGrid):
         snapshots and groups.
         """
         objective = self.region.objective
-        total = objective.total(self.model.readout(output), self.goals[task.unit, task.step])
+        total = self.total(task, output, objective, self.goals[task.unit, task.step])
+        whole = objective.predictions(self.snapshot((task.unit, task.step)) + self._hyper.horizon)
         predictions = self._hyper.group_size if self.shape.predicts_each else 1
-        return total / (objective.predictions * predictions * self._groups[task.iteration])
+        return total / (max(whole, 1) * predictions * self._groups[task.iteration])

@@ -34,10 +34,11 @@ class CellProgram(Trainer):
         self._groups = groups_of(schedule)
         self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
-        goals = {key: grid.snapshot(key) + hyper.horizon for key in seats if grid.predicts(key[1])}
+        self._goals = {key: grid.snapshot(key) + hyper.horizon for key in seats if grid.predicts(key[1])}
         self._read = {grid.snapshot(key) for key in seats}
-        region.prepare(self._read, set(goals.values()))
-        grid.goals = {key: region.target(goal).to(context.device) for key, goal in goals.items()}
+        region.prepare(self._read, set(self._goals.values()))
+        self.epoch, self._drawn = 0, -1
+        self.begin()
         forward = CellForward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
         self.exchange = exchange = CellExchange(grid, schedule, context)
         self._run: Mapping[Op, Callable[[Task, Cell], None]] = {
@@ -59,6 +60,14 @@ class CellProgram(Trainer):
     def graph_blocks(self) -> str:
         return "groups that are spread over ranks are not captured yet"
 
+    def begin(self) -> None:
+        """Copy the values to predict to the device where the epoch has its own, or none are there yet."""
+        region = self.grid.region
+        if self._drawn < 0 or (region.objective.redraws and self._drawn != self.epoch):
+            device = self.grid.device
+            self.grid.goals = {key: region.target(goal, self.epoch).to(device) for key, goal in self._goals.items()}
+            self._drawn = self.epoch
+
     def run(self, task: Task) -> None:
         self._run[task.op](task, self.grid.at(task))
 
@@ -70,6 +79,7 @@ class CellProgram(Trainer):
         return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
 
     def finish(self) -> EpochResult:
+        self.epoch += 1
         return EpochResult(self.grid.losses.finish())
 
     def _optimize(self, task: Task, cell: Cell) -> None:

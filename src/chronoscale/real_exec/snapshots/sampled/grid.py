@@ -91,6 +91,6 @@ class SampledGrid(CellGrid):
         """Return this rank's part of the loss of a window from a snapshot's outputs [N, H]: of the mean over all that the window
         predicts.
         """
-        objective, number = self._material.objective, self.snapshot((task.unit, task.step))
-        total = objective.total(self.model.readout(output), self.epoch_share.target(number + self._hyper.horizon))
-        return total / (objective.predictions * (self.length if self.shape.predicts_each else 1))
+        objective, goal = self._material.objective, self.snapshot((task.unit, task.step)) + self._hyper.horizon
+        total = objective.total(self.model.readout(output), self.epoch_share.target(goal))
+        return total / (objective.predictions(goal) * (self.length if self.shape.predicts_each else 1))

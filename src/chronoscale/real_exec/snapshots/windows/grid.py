@@ -61,19 +61,20 @@ class WindowGrid(CellGrid):
         self._there: dict[SnapshotKey, tuple[SnapshotRows, int]] = {}  # on the device, and at what level
         self._built: dict[SnapshotKey, SnapshotRows] = {}  # of snapshots that do not shrink, for one window
 
-    def begin(self, layout: Layout, newest: Int64, first: set[int]) -> None:
-        """Begin an epoch of sliding windows on this rank.
+    def begin(self, epoch: int, layout: Layout, newest: Int64, first: set[int]) -> None:
+        """Begin an epoch of sliding windows on this rank, by its number.
 
         layout: how nodes are numbered. newest: the newest snapshot of every window. first: which windows begin a segment of the sequence.
         """
         self._layout = layout
         self._newest = newest
         self._first = first
-        self.host_blocks.begin(layout)
+        self.host_blocks.begin(layout, epoch)
         self.cells.clear()
         self._there.clear()
         self._built.clear()
-        self._predicted = [self._predictions(step) for step in range(len(self.windows.level))]
+        self._predicted = [] if self._material.task.pairs else [self._predictions(step) for step in range(len(self.windows.level))]
+        self._pairs: dict[int, int] = {}
         self.states = self._empty_states()
 
     def _empty_states(self) -> WindowStates:
@@ -206,14 +207,25 @@ class WindowGrid(CellGrid):
         As published: the mean over snapshots of each rank's own mean, times its share of the nodes, averaged over ranks.
         """
         objective, key = self._material.objective, (task.unit, task.step)
-        target = self.host_blocks.target(self.snapshot(key) + self.windows.horizon, self.level(key))
-        predicted = self.model.readout(output)
+        target = self._target(key)
+        total = self.total(task, output, objective, target)
         if self.windows.each:
             nodes = self._layout.rows[0]
             share = float(nodes[self._rank] / nodes.sum()) / len(nodes)
-            return objective.total(predicted, target) / max(objective.count(target), 1) * share / len(self.windows.level)
-        total = sum(count for step, count in enumerate(self._predicted) if self.predicts(step))
-        return objective.total(predicted, target) / total
+            return total / max(objective.count(target), 1) * share / len(self.windows.level)
+        return total / max(self._count(task.unit), 1)
+
+    def _target(self, key: SnapshotKey) -> Tensor:
+        return self.host_blocks.target(self.snapshot(key) + self.windows.horizon, self.level(key))
+
+    def _count(self, unit: int) -> int:
+        """Return the number of predictions of a window, over which its loss is a mean."""
+        steps = [step for step in range(len(self.windows.level)) if self.predicts(step)]
+        if not self._material.task.pairs:
+            return sum(self._predicted[step] for step in steps)
+        if unit not in self._pairs:
+            self._pairs = {unit: sum(self._material.objective.count(self._target((unit, step))) for step in steps)}
+        return self._pairs[unit]
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Return the recurrent state that a window's snapshot goes on from, as leaf tensors: that of `last`, and rows inherited from the

@@ -50,9 +50,9 @@ class HostBlocks:
         self._device = device
         self._pins = material.pins
 
-    def begin(self, layout: Layout) -> None:
-        """Begin an epoch on this rank with its order of nodes."""
-        self.layout = layout
+    def begin(self, layout: Layout, epoch: int) -> None:
+        """Begin an epoch, by its number, on this rank with its order of nodes."""
+        self.layout, self._epoch = layout, epoch
         self._rows: dict[tuple[int, int], SnapshotRows] = {}
         self._halos: dict[int, LayoutHalo] = {}
         self._counts: dict[int, tuple[Int64, Int64, Int64]] = {}
@@ -88,10 +88,21 @@ class HostBlocks:
         return self._routes[snapshot, level]
 
     def target(self, snapshot: int, level: int) -> Tensor:
-        """Return the true values to predict of this rank's nodes that a retention level keeps, a row each, on its device."""
+        """Return the true values to predict of this rank's nodes that a retention level keeps, a row each, on its device; or the pairs of
+        nodes, numbered as they stand in all ranks' rows: edges that are kept with both ends and with their negative's.
+        """
+        if self._material.task.pairs:
+            return to_device(self._pairs(snapshot, level), self._device)
         own = self.layout.nodes(self._rank)
         nodes = torch.from_numpy(own[self.layout.depth[own] >= level])
         return to_device(self._material.target(snapshot)[nodes], self._device)
+
+    def _pairs(self, snapshot: int, level: int) -> Tensor:
+        kept = self.layout.depth >= level
+        stands = (np.cumsum(kept[self.layout.order]) - 1)[self.layout.place].astype(np.int32)
+        pairs = self._material.target(snapshot, self._epoch).numpy()
+        whole = kept[pairs].all(0).reshape(2, -1).all(0)  # edges, then their negatives
+        return torch.from_numpy(stands[pairs[:, np.tile(whole, 2)]])
 
     def kept_masks(self, snapshot: int, level: int) -> tuple[Tensor, Tensor]:
         """Return which of this rank's own and remote rows of a whole snapshot a retention level keeps, bool [rows] and [halo], in host

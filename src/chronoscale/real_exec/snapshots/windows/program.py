@@ -68,7 +68,7 @@ class WindowProgram(SamplingTrainer):
         """Begin an epoch on this rank: draw the order of vertex chunks, and where the sequence is split into segments."""
         drawn, keeping = self._keeping.epoch(self.hyper.seed, self.epoch), self._keeping
         layout = self._chunks.layout(drawn, keeping.decay, self._ranks, self.grid.windows.shrinks)
-        self.grid.begin(layout, *first_of(keeping.segments(self.hyper.seed, self.epoch, self.there)))
+        self.grid.begin(self.epoch, layout, *first_of(keeping.segments(self.hyper.seed, self.epoch, self.there)))
         self.learner.clear()
 
     def run(self, task: Task) -> None:

@@ -20,6 +20,8 @@ from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.snapshots.targets import READOUT_KERNELS, pair_bytes, pair_flops, predicted_snapshots
+from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.strategy import MOST
 from chronoscale.strategies.workload import Partition, Workload
 
@@ -41,7 +43,8 @@ class DistDGL(SnapshotStrategy):
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Count the rows of DistDGL's plan before it is made: every rank has a part in every snapshot."""
-        return workload.groups * ranks * workload.hyper.group_size * (1 + 7 * workload.model.layers)
+        gathered = int(task_of(workload.hyper.task).pairs)
+        return workload.groups * ranks * workload.hyper.group_size * (1 + gathered + 7 * workload.model.layers)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch of DistDGL. Raises UserError for a workload that is no sequence of snapshots or without a partition into `ranks`
@@ -88,7 +91,9 @@ class DistDGL(SnapshotStrategy):
 
     def _builder(self, workload: Workload, ranks: int) -> Builder:
         """Return an empty builder of this strategy's schedules."""
-        return Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
+        goals = predicted_snapshots(workload, np.arange(workload.groups)).ravel()
+        resident = 4 * workload.model.parameters * FP32 + pair_bytes(workload, np.zeros_like(goals), goals)
+        return Builder(self.name, ranks, resident, self.kind, kernels=kernels_of(workload, self.kind, ranks))
 
     def _add_iterations(self, workload: Workload, builder: Blocks, partition: Partition, units: Ints, opens: bool) -> None:
         """Add the iterations of consecutive groups `units`, int64 [groups]; `opens`: preceded by the optimiser steps of the iteration
@@ -122,6 +127,10 @@ class _Parts:
             at = start + step
             rows, edges, halo, sent = (column[at].ravel() for column in (partition.rows, partition.edges, partition.halo, partition.sent))
             self.regions.append(Region(rows, edges, halo, sent, np.full(len(self.part), summary)))
+        self.total = workload.snapshots.num_nodes * self.cells.parts * task_of(workload.hyper.task).pairs  # gathered, of a predicting step
+        goals = np.repeat(predicted_snapshots(workload, units), self.ranks, axis=0)
+        self.predicting = len(self.regions) - goals.shape[1]  # the first step that predicts
+        self.decoded = [pair_flops(workload, goal, self.regions[-1].rows) for goal in goals.T]
         self.group = np.repeat(np.arange(len(units)), self.ranks)
         self.groups = len(units)
         self.exchanges = iterations
@@ -152,11 +161,17 @@ class _Parts:
                     before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer), after=before),)
                     if op is Op.AGGREGATE and cells.gathers:
                         before = self._add_collective(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
+            if self.total and step >= self.predicting:
+                above: Site = {**site, "step": step, "layer": self.model.layers, "kernels": READOUT_KERNELS}
+                readouts = cells.gather_readouts(at, np.full(len(self.part), self.total))
+                before = self._add_collective(Op.ALLGATHER, above, readouts, before[0])
         for step in reversed(steps):
             at = self.regions[step]
             for layer in reversed(range(self.model.layers)):
                 here = {**site, "step": step, "layer": layer}
                 row = cells.backward(at, layer, step == 0, step == steps[-1], received=False)
+                if layer + 1 == self.model.layers and step >= self.predicting:
+                    row = cells.with_pairs(row, self.total, self.decoded[step - self.predicting])
                 before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)
                 if cells.returns(layer):
                     row = {**cells.halo_gradient(at, layer), "kernels": kernels.count("RETURN")}

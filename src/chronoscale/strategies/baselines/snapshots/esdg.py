@@ -14,6 +14,7 @@ from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
+from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
 from chronoscale.strategies.workload import Workload
 
 
@@ -35,8 +36,13 @@ class ESDG(SnapshotStrategy):
         size, each = workload.hyper.group_size, workload.hyper.groups_per_rank
         team = min(max(ranks, 1), size)
         placement = deal(workload.groups, ranks // team, each)  # over teams
-        builder = Builder(self.name, ranks, 4 * workload.model.parameters * FP32, self.kind, kernels=kernels_of(workload, self.kind, ranks))
-        chain = _Chain(workload, builder, placement.rank * team, np.arange(size) * team // size, placement.iterations)
+        seat = np.arange(size) * team // size  # the member of a team that has a step
+        goals = predicted_snapshots(workload, np.arange(workload.groups))
+        predicting = (placement.rank * team)[:, None] + seat[size - goals.shape[1] :]
+        targets = pair_bytes(workload, predicting.ravel(), goals.ravel())
+        resident = 4 * workload.model.parameters * FP32 + targets
+        builder = Builder(self.name, ranks, resident, self.kind, kernels=kernels_of(workload, self.kind, ranks))
+        chain = _Chain(workload, builder, placement.rank * team, seat, placement.iterations)
         site: Site = {
             "order": placement.iteration * (each + 1) + placement.slot,
             "iteration": placement.iteration,
@@ -65,6 +71,9 @@ class _Chain:
         start, nodes = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes
         same = np.full_like(start, nodes)
         summary = np.minimum(same, workload.model.hidden)
+        self.decoded = np.zeros((len(base), len(member)), np.int64)  # flops in the last layer's gradient, by group and step
+        goals = predicted_snapshots(workload, np.arange(len(base)))
+        self.decoded[:, len(member) - goals.shape[1] :] = pair_flops(workload, goals)
         self.regions = [Region(same, workload.snapshots.edges[start + s], 0 * same, 0 * same, summary) for s in range(len(member))]
         self.messages = iterations  # collective ids below are all-reduces'
         team = int(member[-1]) + 1
@@ -122,5 +131,7 @@ class _Chain:
                     arrival = (self._add_message(step + 1, step, layer, gradient, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
                 row = self.cells.backward(at, layer, step == 0, step == end, received)
+                if layer + 1 == self.model.layers:
+                    row = self.cells.with_pairs(row, 0, self.decoded[:, step])
                 gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
                 self.last[self.member[step]] = gradient
