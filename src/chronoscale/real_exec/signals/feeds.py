@@ -10,12 +10,13 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from chronoscale.batching.signals.materialise import materialise
 from chronoscale.batching.signals.standardisation import Moments, Period, Scaler, block_bounds, measure_moments, read_steps, standardise
 from chronoscale.batching.signals.windows import Windows
-from chronoscale.datasets.arrays import Int64, Numbers
+from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.real_exec.execution.transfers import acquire, to_device
 from chronoscale.strategies.signals.stores import ARRAY, DEVICE, PART, WINDOWS, Store
@@ -128,12 +129,14 @@ class IndexedFeed(BaseFeed):
         return out
 
 
+Standardised = NDArray[np.floating]
+Share = Callable[[Callable[[], Standardised]], Standardised]
+
+
 class VirtualFeed(IndexedFeed):
     """Feed of a virtual rank, whatever its strategy stores: the signal lies in memory once, standardised, for all ranks of the process."""
 
-    def __init__(
-        self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Callable[[Callable[[], Numbers]], Numbers]
-    ) -> None:
+    def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Share) -> None:
         """share: returns what the given function makes, which the first rank calls."""
         super().__init__(signal, windows, period, device)
         self._share = share
