@@ -67,7 +67,7 @@ def point(kind: Kind, *args: object, machine: str = "", run: str = "", failed: s
     """A run of which only the summary matters; `work`: the name of its dataset."""
     result = summary(*args, **more)  # type: ignore[arg-type]
     where = setting(kind, machine, **({"dataset": work} if work else {}))
-    return StrategyResult(where, result, OPS.copy(), run=run, failed=failed)
+    return StrategyResult(where, result, OPS.copy(), run=run, failed=failed, mathematics="one")
 
 
 SCHEDULES = {(strategy.name, ranks): strategy.plan(WORKLOAD, ranks, COSTS) for strategy in STRATEGIES for ranks in (1, 2)}
@@ -77,18 +77,19 @@ FACTORS = (1.0, 1.02, 1.1, 0.99, 1.01)
 
 
 def mixed() -> Report:
-    """Both strategies on 1 and 2 ranks, replayed and 'executed', with everything that a report can carry."""
+    """Both strategies on 1 and 2 ranks, said to train alike, replayed and 'executed', with everything that a report can carry."""
     runs: list[StrategyResult] = []
     for key, trace in TRACES.items():
         executed = repeats(trace, FACTORS)
-        result = replace(StrategyResult.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5))
+        result = replace(StrategyResult.of(Setting("executed"), executed), losses=(1.0, 0.6, 0.5), mathematics="one")
         joined = fidelity(trace, executed, SCHEDULES[key].iteration)
         predicted = Prediction(joined, COSTS.name, "specified", coverage(trace, executed))
         runs += [replace(result, prediction=predicted)]
-        runs += [StrategyResult.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None)]
+        runs += [replace(StrategyResult.of(Setting("simulated"), [trace], SCHEDULES[key] if key[1] == 2 else None), mathematics="one")]
     return Report("A run", "of two strategies", tuple(runs), ("Run incomplete.",), {"run": {"gpu": "A100", "torch": "2.8"}})
 
 
 def executed_only() -> Report:
-    runs = tuple(StrategyResult.of(Setting("executed"), repeats(trace, FACTORS)) for trace in TRACES.values())
+    results = [StrategyResult.of(Setting("executed"), repeats(trace, FACTORS)) for trace in TRACES.values()]
+    runs = tuple(replace(result, mathematics="one") for result in results)
     return Report("Executed", runs=runs)

@@ -12,6 +12,7 @@ from command_line import command, one_line
 from rank_families import FAMILIES, families_in
 
 from chronoscale.errors import UserError
+from chronoscale.harness.execute import epochs
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.publish.settings import executed
 from chronoscale.harness.runs.run_folder import Run
@@ -64,9 +65,17 @@ def test_many_virtual_ranks_are_no_many_processes(
     write: Write, inline: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REAL's strategies train by their own schedule from the first epoch on; the table has no times; processes are another setting."""
+    processes: list[int] = []
+
+    def start(entry: str, path: Path, ranks: int, threads: int) -> Path:
+        processes.append(ranks)
+        return path
+
+    monkeypatch.setattr(epochs, "start", start)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
     command("train", write("snapshots", training={}, strategies=["real-g+"], ranks=[8], virtual=True))
     printed = capsys.readouterr()
+    assert processes == [1]
     assert "trained 2 epochs on 8 virtual ranks" in printed.out and "share 1 core" not in printed.err
     assert "real-g+" in printed.out and "spread" not in printed.out and "parts of the epoch" not in printed.out
     assert [record.strategy for record in epoch_records(training("x"))] == ["real-g+"] * 2

@@ -220,3 +220,10 @@ def test_all_that_train_otherwise_have_nobody_first() -> None:
     runs = [replace(point("executed", name, 2, 1.0), mathematics=name) for name in ("psg", "real-g+")]
     (text,) = headlines(*runs)
     assert text.endswith("on the same targets: psg and real-g+ train on other steps or targets.")
+
+
+def test_work_that_nobody_recorded_is_compared_with_care() -> None:
+    """Runs of earlier versions say nothing of what they train on."""
+    runs = [replace(point("executed", name, 2, 1.0, 0.01, 5), mathematics="") for name in ("psg", "real-g+")]
+    assert [note for note in cautions(Report("t", runs=tuple(runs))) if "was not recorded" in note]
+    assert not [note for note in cautions(Report("t", runs=tuple(runs[:1]))) if "was not recorded" in note]

@@ -40,7 +40,8 @@ class Settings:
     multiply it by the groups of an optimiser step (REAL §7.4). hang_after: seconds without progress of any rank after which the job is
     ended, or ten times the longest row, whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a
     GPU, "eager" (row by row) or "graph" (as CUDA graphs). virtual: ranks that one process executes in turn, in place of a process each; 0:
-    none is virtual.
+    none is virtual. adapts: in training, programs that can choose what their rows do may choose (DynaHB's batch sizes); else they do what
+    was planned.
     """
 
     threads: int = 1
@@ -57,6 +58,7 @@ class Settings:
     share_gpu: bool = False
     launch: str = "eager"
     virtual: int = 0
+    adapts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

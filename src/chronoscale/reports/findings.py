@@ -255,6 +255,8 @@ def _cautions(section: Section) -> list[str]:
     """List the caveats of a section: results that are not compared, few repeats, wide spread, durations that no measurement confirms."""
     notes = [f"{section.label(run)} on {_counts([run.ranks])} is not compared: {run.failed}." for run in section.runs if run.failed]
     notes += [f"{run.name} is not compared: {run.failed}." for run in section.staged if run.failed]
+    if len({run.strategy for run in section.comparable if not run.mathematics}) > 1:
+        notes.append("What these epochs train on was not recorded, so that they may be of unlike work: compare them with care.")
     few = [run for run in section.runs if run.kind == "executed" and run.summary.repeats < REPEATS]
     if few:
         notes.append(

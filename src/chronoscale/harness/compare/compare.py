@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
-from chronoscale.errors import UserError
-from chronoscale.harness.compare.trainings import OnProgress, Trainings
+from chronoscale.errors import ChronoscaleWarning, UserError, unknown
+from chronoscale.harness.compare.target import NAIVE
+from chronoscale.harness.compare.trainings import OnProgress, Trainings, rates_of
 from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.cost_models import datasheet_costs
+from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.strategies import registry
 
 
 def compared(experiment: Experiment) -> Experiment:
     """Return the experiment that `chronoscale compare` runs: on the largest of its rank counts, and, where it names no strategies, with all
-    of its family that execute and take its hyper-parameters, but ablations of others.
+    of its family that execute and can plan for it, but ablations of others.
 
-    Raises UserError where fewer than one is left, and where nothing validates.
+    Warns of strategies that are left out as they cannot plan. Raises UserError where nothing validates, for virtual ranks, whose times mean
+    nothing, and for a target that names a strategy which is not compared.
     """
-    changes: dict[str, Any] = {"ranks": [max(experiment.ranks)]}
-    if "strategies" not in experiment.model_fields_set:
-        every = registry.of(experiment.family).items()
-        changes["strategies"] = [
-            name
-            for name, planner in every
-            if planner.executes and not planner.ablates and not planner.solves and not planner.refuses(experiment.hyper)
-        ]
     if not experiment.validates:
         raise UserError("compare: nothing validates, so that no training has a score; set training.validation, such as 0.2")
-    return parse(experiment.model_dump(mode="json", exclude_unset=True) | changes, "compare")
+    if experiment.virtual:
+        raise UserError("compare: virtual: true: the times of virtual ranks mean nothing; leave it out")
+    changes: dict[str, Any] = {"ranks": [max(experiment.ranks)]}
+    if "strategies" not in experiment.model_fields_set:
+        changes["strategies"] = _that_plan(experiment)
+    chosen = parse(experiment.model_dump(mode="json", exclude_unset=True) | changes, "compare")
+    target, names = chosen.compare.target, list(planners(chosen, executed=True))
+    if isinstance(target, str) and target not in (NAIVE, *names):
+        raise UserError(f"compare.target: {unknown('strategy', target, [*names, NAIVE])}")
+    return chosen
+
+
+def _that_plan(experiment: Experiment) -> list[str]:
+    """Names of the family's strategies that execute, no ablations and no solvers, which can plan for the model and the data."""
+    ranks, workflow = max(experiment.ranks), workflow_of(experiment)
+    work, names = workflow.workload(experiment), []
+    costs = datasheet_costs(experiment.cluster)
+    for name, planner in registry.of(experiment.family).items():
+        if not planner.executes or planner.ablates or planner.solves or planner.refuses(experiment.hyper):
+            continue
+        alone = parse(experiment.model_dump(mode="json", exclude_unset=True) | {"strategies": [name]}, "compare")
+        try:
+            with warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # of a partition that is only estimated here
+                plan_epoch(planner, workflow.partition_for_simulation(alone, work, (ranks,), None)[ranks], ranks, costs)
+            names.append(name)
+        except UserError as error:
+            warnings.warn(f"left out: {error}", ChronoscaleWarning, stacklevel=2)
+    return names
 
 
 def compare(experiment: Experiment, run: Run, on_progress: OnProgress) -> Trainings:
     """Time and train everything for `chronoscale compare`, or go on where an interrupted run of it stopped.
 
-    experiment: as `compared` returns it. on_progress: called with a line of text for each thing that is done. Raises as `execute`, and
-    MachineError for a lost rank: what was trained is kept.
+    experiment: as `compared` returns it. on_progress: called with a line of text for each thing that is done. Epochs are timed at the
+    lowest learning rate, which is the last to diverge. Raises as `execute`, and MachineError for a lost rank: what was trained is kept.
     """
     on_progress("timing epochs, all strategies in turns")
-    execute(experiment, run, on_progress=on_progress)
+    slow = experiment.training.model_copy(update={"learning_rate": rates_of(experiment)[0]})
+    execute(experiment.model_copy(update={"training": slow}), run, on_progress=on_progress)
     trainings = Trainings(experiment, run)
     trainings.train(on_progress)
     return trainings

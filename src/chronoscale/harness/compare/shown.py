@@ -11,6 +11,7 @@ import pandas as pd
 from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
+from chronoscale.harness.compare.target import reached_by_half
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.display.cell import record
 from chronoscale.harness.keys.experiment import Experiment
@@ -33,8 +34,8 @@ def times(result: Comparison) -> TimesToTarget:
 def rows(result: Comparison) -> pd.DataFrame:
     """Return one row a strategy of a comparison, the first to reach the target on top; times in s, sizes in bytes, NaN for never.
 
-    reached: trainings that got to the target. equal_steps: the median score after as many optimiser steps as the strategy with the fewest
-    takes in all. gpu_hours: to the target, on all ranks.
+    reached: trainings that got to the target. equal_steps: the score after as many optimiser steps as the strategy with the fewest
+    takes in all. rank_hours: to the target, times ranks. Scores are those that half of the seeds reach.
     """
     when = times(result)
     outcomes = {one.name: one for one in result.outcomes}
@@ -45,23 +46,23 @@ def rows(result: Comparison) -> pd.DataFrame:
         table.append(
             {
                 "strategy": name,
-                "to_target_s": median if np.isfinite(median) else NAN,
-                "low_s": when.low[name] if np.isfinite(when.low[name]) else NAN,
-                "high_s": when.high[name] if np.isfinite(when.high[name]) else NAN,
+                "to_target_s": _known(median),
+                "low_s": _known(when.low[name]),
+                "high_s": _known(when.high[name]),
                 "reached": when.reached(name),
                 "seeds": len(result.seeds),
                 "first_in": when.first_in[name],
-                "epochs_to_target": _finite_median(one.epochs_to(result.target)),
+                "epochs_to_target": _known(when.median(name) / one.epoch_s),
                 "epoch_s": one.epoch_s,
                 "steps": one.steps,
                 "targets": one.targets,
-                "best": _finite_median(one.best(result.score)),
-                "equal_steps": _finite_median(_at_steps(one, steps)),
-                "test": float(np.median(list(one.test.values()))) if one.test else NAN,
+                "best": reached_by_half(one.best(result.score), result.score),
+                "equal_steps": reached_by_half(_at_steps(one, steps), result.score),
+                "test": reached_by_half(np.array(list(one.test.values())), result.score) if one.test else NAN,
                 "learning_rate": one.rate,
                 "peak_bytes": one.peak_bytes,
                 "moved_bytes": one.moved_bytes,
-                "gpu_hours": result.ranks * median / 3600 if np.isfinite(median) else NAN,
+                "rank_hours": _known(result.ranks * median / 3600),
                 "alike": ", ".join(other for other in one.group if other != name),
             }
         )
@@ -74,9 +75,8 @@ def _at_steps(one: StrategyOutcome, steps: int) -> np.ndarray[Any, np.dtype[np.f
     return np.array([curve[epoch - 1] if 0 < epoch <= len(curve) else NAN for curve in one.curves.values()], np.float64)
 
 
-def _finite_median(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if 2 * len(known) > len(values) else NAN
+def _known(value: float) -> float:
+    return value if np.isfinite(value) else NAN
 
 
 def terminal_table(result: Comparison) -> pd.DataFrame:
@@ -102,7 +102,7 @@ def terminal_table(result: Comparison) -> pd.DataFrame:
                 "rate": f"{row['learning_rate']:g}",
                 "memory": size(row["peak_bytes"]),
                 "moved": size(row["moved_bytes"]),
-                "GPU-hours": number(row["gpu_hours"], 3),
+                "rank-hours": number(row["rank_hours"], 3),
             }
         )
     return pd.DataFrame(shown)
@@ -114,9 +114,11 @@ def _time(value: float) -> str:
 
 def notes(result: Comparison) -> list[str]:
     """Return sentences beside a comparison: what times and rates are, naive predictions, failed trainings, shared ones."""
-    lines = ["a time to the target is the epochs that a seed takes, times the median epoch; all were timed in turns in one job"]
+    counted = "a time to the target is a seed's epochs times the median epoch, without what happens once before"
+    lines = [f"{counted}; epochs were timed in turns"]
     if result.naive:
-        lines.append("without a model: " + ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items()))
+        rivals = ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items())
+        lines.append(f"without a model: {rivals}")
     for one in result.outcomes:
         if one.name == one.group[0]:
             if len(one.group) > 1:

@@ -39,11 +39,13 @@ def resolve(asked: Mapping[str, float] | str, score: Score, best: Mapping[str, F
     """
     if isinstance(asked, Mapping) and SHARE not in asked:
         return Target(score, asked[score.key], "as the experiment asks")
-    medians = {name: _median(values) for name, values in best.items()}
+    medians = {name: reached_by_half(values, score) for name, values in best.items()}
     if isinstance(asked, str) and asked != NAIVE:
         if asked not in medians:
             raise UserError(f"compare.target: {unknown('strategy', asked, [*medians, NAIVE])}")
-        return Target(score, medians[asked], f"what {asked} reaches, the median over seeds")
+        if not np.isfinite(medians[asked]):
+            raise UserError(f"compare.target: fewer than half of {asked}'s trainings have a finite score; name another target")
+        return Target(score, medians[asked], f"what {asked} reaches, by half of its seeds")
     known = {name: value for name, value in naive.items() if np.isfinite(value)}
     if not known:
         raise UserError(f"compare.target: this task has no prediction without a model; name a score, such as {{{score.key}: …}}")
@@ -56,11 +58,14 @@ def resolve(asked: Mapping[str, float] | str, score: Score, best: Mapping[str, F
     leader = next((name for name, value in medians.items() if value == reached), "")
     if not score.beats(reached, start):
         return Target(score, start, f"that of the {rival} without a model, which no strategy beats")
-    value = start + asked[SHARE] * (reached - start)
+    value = (1 - asked[SHARE]) * start + asked[SHARE] * reached
     return Target(score, value, f"{asked[SHARE]:.0%} of the way from the {rival} without a model ({start:.4g}) to {leader} ({reached:.4g})")
 
 
-def _median(values: Floats) -> float:
-    """Median over seeds with a score; NaN for none."""
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else float("nan")
+def reached_by_half(values: Floats, score: Score) -> float:
+    """Return the best score of `chronoscale compare` that half of the seeds' trainings reach; NaN where fewer have a finite one.
+
+    values: each seed's score, float64 [seeds]. score: says which way is better.
+    """
+    better_first = np.sort(values if score.better == "lower" else -values)  # NaN last
+    return abs(float(better_first[(len(values) - 1) // 2]))

@@ -14,7 +14,6 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.runs.passes import SCHEDULE, load_schedules
 from chronoscale.harness.runs.run_folder import Run, write_text
-from chronoscale.harness.runs.training_record import ended
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
@@ -22,6 +21,7 @@ from chronoscale.strategies.schedule import Schedule
 
 FOLDER = "trainings"  # in the run's folder: one folder a training
 FAILED = "failed.txt"  # in a training's folder: the number that was not finite
+DONE = "done"  # in a training's folder once its test, which follows the last epoch, is over, too
 
 OnProgress = Callable[[str], None]
 
@@ -35,7 +35,7 @@ class TrainingKey:
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.strategy}-rate{self.rate:g}-seed{self.seed}"
+        return f"{self.strategy}-rate{self.rate!r}-seed{self.seed}"
 
 
 def seeds_of(experiment: Experiment) -> tuple[int, ...]:
@@ -101,6 +101,7 @@ class Trainings:
         for key in keys:
             done += 1
             self._train(key, f"{done} of {total}", on_progress)
+            self.score()  # refuses a target that this task does not have, once there is one training
         for seed in others:  # strategies in turn, so that what changes meanwhile changes for all
             for name in groups:
                 done += 1
@@ -158,15 +159,16 @@ class Trainings:
 
     def _train(self, key: TrainingKey, place: str, on_progress: OnProgress) -> None:
         folder = self.folder(key)
-        if ended(folder) is not None or self.failure(key):
+        if (folder / DONE).exists() or self.failure(key):
             return
         on_progress(f"training {place}: {key.strategy}, learning rate {key.rate:g}, seed {key.seed}")
         folder.mkdir(parents=True, exist_ok=True)
         experiment = self.experiment
         job = make_training(experiment, self._item(key), folder)
-        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate))
+        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False))
         try:
             run_epochs(job, self.ranks)
+            write_text(folder / DONE, "")
         except NotFiniteError as error:
             write_text(folder / FAILED, str(error))
 
@@ -176,7 +178,7 @@ class Trainings:
         data = workflow.store(experiment, self.run)
         planner = planners(experiment)[key.strategy]
         parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), self.ranks, planner)
-        hyper = replace(experiment.hyper, seed=key.seed)
+        hyper = replace(experiment.hyper, seed=key.seed, events=replace(experiment.hyper.events, patience=0))
         prepare = self.timed / f"{key.strategy}.prepare.parquet"
         file = self.timed / f"{key.strategy}{SCHEDULE}"
         return Item(key.strategy, str(file), str(data), hyper, parts, str(prepare) if prepare.exists() else "")

@@ -43,6 +43,7 @@ def stream_point(
         preset_gpus=cluster.gpus,
         note=f"{result.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{left}",
         idle_ranks=result.tally.idle,
+        mathematics=planner.name,  # what all of it trains on was never held at once: it is compared with no other
         links=busiest_links(result.links),
         partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
         out_of_memory=out_of_memory,

@@ -67,9 +67,6 @@ class Feed(Protocol):
         ...
 
 
-Floating = NDArray[np.floating]
-
-
 class BaseFeed:
     """Base of the feeds of a signal that this rank reads itself."""
 
@@ -132,12 +129,14 @@ class IndexedFeed(BaseFeed):
         return out
 
 
+Standardised = NDArray[np.floating]
+Share = Callable[[Callable[[], Standardised]], Standardised]
+
+
 class VirtualFeed(IndexedFeed):
     """Feed of a virtual rank, whatever its strategy stores: the signal lies in memory once, standardised, for all ranks of the process."""
 
-    def __init__(
-        self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Callable[[Callable[[], Floating]], Floating]
-    ) -> None:
+    def __init__(self, signal: Signal, windows: Windows, period: Period, device: torch.device, share: Share) -> None:
         """share: returns what the given function makes, which the first rank calls."""
         super().__init__(signal, windows, period, device)
         self._share = share

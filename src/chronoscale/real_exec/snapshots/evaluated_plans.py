@@ -76,7 +76,7 @@ class FixedPlans(EvaluatedPlans):
         """Bind the job's schedule. Raises UserError when it is for another number of ranks, and as `bind` does."""
         item = job.items[0]
         trainer = bind(item, context.require_ranks(schedule), job.model, context)
-        trainer.adapts = True
+        trainer.adapts = job.settings.adapts
         splits = make_splits(shared_material(item, job.model, context), item.hyper, context, schedule)
         super().__init__(splits, Path(job.out), context, schedule.name)
         self.learner = trainer.learner

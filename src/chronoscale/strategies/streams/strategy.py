@@ -52,10 +52,11 @@ class StreamStrategy(Strategy):
         """Return what an epoch trains on: events in the order of time, those of all ranks' batches in each optimiser step."""
         hyper = workload.hyper
         dealt = BatchAssignment(range(workload.events.training), schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
-        events = [np.arange(part.start, part.stop) for part in map(dealt.all_events, range(dealt.iterations))]
-        steps = np.repeat(np.arange(len(events)), [len(step) for step in events])
+        steps = np.arange(dealt.iterations)
+        ends = np.array([(part.start, part.stop) for part in map(dealt.all_events, steps.tolist())], np.int64).reshape(-1, 2)
         formulas = "a node of a batch once" * self.feeding.merged
-        return trained_work(steps, np.concatenate([*events, np.empty(0, np.int64)]), 1, formulas)
+        work = trained_work(np.repeat(steps, 2), ends.ravel(), 1, formulas)  # a step's events lie between its ends
+        return work._replace(targets=int((ends[:, 1] - ends[:, 0]).sum()))
 
     def rows(self, workload: Workload, ranks: int) -> int:
         """Count the rows of a plan on an event stream before it is made: every batch's operations on the rank that has it, and what all
