@@ -256,7 +256,7 @@ def test_a_profile_of_snapshots_without_edges_is_refused(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     none = np.zeros(0, np.int32)
     store.save(tmp_path / "bare", SnapshotSequence(8, np.zeros(7, np.int64), none, none))
-    Path("x.yaml").write_text("dataset: {path: bare}\nmodel: {name: t-gcn, hidden: 4}\nranks: [1]\n")
+    Path("x.yaml").write_text("dataset: {path: bare}\nmodel: {name: t-gcn, hidden: 4}\nranks: [1]\ncosts: fitted\n")
     command("bench", "x.yaml", expect=2)
     assert "dataset 'bare' has no edges in the snapshots that are used: a profile has nothing to time" in one_line(capsys)
 

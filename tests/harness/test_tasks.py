@@ -86,9 +86,9 @@ def trained(experiment, name, **changes):
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize("name", ["esdg", "distdgl", "psg"])
+@pytest.mark.parametrize("name", ["esdg", "distdgl"])
 def test_a_strategy_that_spreads_groups_is_trained(experiment, capsys, name):
-    """One stage; scores in the table, in JSON, in words, in files, beside naive ones; psg, too, where REAL's stages do not serve."""
+    """One stage; scores in the table, in JSON, in words, in files, beside naive ones."""
     command("train", trained(experiment, name, training=DEGREES, model={"name": "t-gcn", "hidden": 4}), "--json")
     output = capsys.readouterr()
     (row,) = json.loads(output.out)

@@ -36,7 +36,7 @@ def stocks(draw: st.DrawFn) -> tuple[list[HostBlocks], list[HostBlocks], int]:
         layout = parts.layout(epoch, decay, ranks, ordered)
         results.append([HostBlocks(material, rank, CPU) for rank in range(ranks)])
         for stock in results[-1]:
-            stock.begin(layout)
+            stock.begin(layout, 0)
     return results[0], results[1], layout.levels
 
 

@@ -1,6 +1,7 @@
 """Staged training, the data plane: shipments, switches, checkpoints; planners that get so much time, costs from what was seen."""
 
 import json
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -182,6 +183,8 @@ def test_refusals(job):
     give(job, 0, "psg", ranks=2)
     with pytest.raises(UserError, match="is for 2 ranks, 1 are running"):
         train(job)
+    shutil.rmtree(plan_folder(Path(job.out), 0))
+    give(job, 0, "psg")
     (Path(job.out) / "checkpoint.pt").write_bytes(b"nothing")
     with pytest.raises(Exception, match=r"checkpoint\.pt: not a readable checkpoint"):
         train(job)

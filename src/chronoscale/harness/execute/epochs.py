@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from chronoscale.errors import MachineError
@@ -13,6 +15,16 @@ from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 
 
+@contextmanager
+def telling_what_is_kept(job: Job) -> Iterator[None]:
+    """Have a MachineError of the ranks that train a job say how many of its epochs are saved."""
+    try:
+        yield
+    except MachineError as error:
+        complete = len(epoch_records(Path(job.out)))
+        raise MachineError(f"{error}; {complete} of {job.repeats} epochs are kept, the same command goes on after them") from None
+
+
 def run_epochs(job: Job, ranks: int) -> None:
     """Start ranks that train one item of a job for `chronoscale train`, after the last whole epoch in its folder, and wait for them; one
     process, where they are virtual.
@@ -22,9 +34,6 @@ def run_epochs(job: Job, ranks: int) -> None:
     folder = Path(job.out)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
     job.save(folder / JOB)
-    try:
+    with telling_what_is_kept(job):
         processes = start(ENTRY, folder / JOB, 1 if job.settings.virtual else ranks, job.settings.threads)
         wait(processes, job.name, Patience(job.settings.hang_after))
-    except MachineError as error:
-        complete = len(epoch_records(folder))
-        raise MachineError(f"{error}; {complete} of {job.repeats} epochs are kept, the same command goes on after them") from None

@@ -44,8 +44,7 @@ REAL_TYPE1 = RealType1(
     "REAL type I",
     "REAL §4.1",
     Reuse(snapshots=True),
-    summary="As psg, but only the changes between the snapshots of a group are sent and computed; features that change are sent, and "
-    "aggregated, anew with each snapshot.",
+    summary="As psg, but only what changes between the snapshots of a group is sent and computed: edges, and features where they change.",
     ablates="real-g+",
 )
 REAL_REUSE = ScheduledStrategy(

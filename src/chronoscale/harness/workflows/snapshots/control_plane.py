@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
+from chronoscale.harness.execute.epochs import telling_what_is_kept
 from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, sharing, this_device, unmeasured_machine
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
@@ -93,7 +94,8 @@ def train(
     thread = threading.Thread(target=plane.run, args=(worker,), name=PLANE, daemon=True)
     thread.start()
     try:
-        wait(worker, job.name, Patience(experiment.hang_after))
+        with telling_what_is_kept(job):
+            wait(worker, job.name, Patience(experiment.hang_after))
     except MachineError:
         if plane.failure is None:
             raise

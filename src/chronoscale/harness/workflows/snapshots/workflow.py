@@ -36,8 +36,8 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         return probing.SnapshotProbes(experiment, folder)
 
     def train(self, experiment: SnapshotExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank and features do not change
-        (`control_plane`); else by one schedule from the first epoch on, as virtual ranks do, whose times no stage could follow.
+        """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank (`control_plane`); else by one
+        schedule from the first epoch on, as virtual ranks do, whose times no stage could follow.
         """
         (planner,) = planners(experiment, executed=True).values()
         folder = data.store_snapshots(experiment, run)
