@@ -37,7 +37,7 @@ def write(folder, name, content):
         ("out.mail", KONECT, "konect", [0, 1, 2], [1, 2, 0], [100, 100, 105], [1, 2, 9]),
         ("graph.txt", KONECT.replace("asym", "bip").replace("% 3 9 9", "% 3 3 3"), "konect", [0, 1, 2], [4, 5, 3], [100, 100, 105], None),
         ("sx.txt", SNAP, "snap", [0, 1, 0], [1, 0, 2], [10, 11, 12], [5, 7, 300]),
-        ("sx.txt.gz", gzip.compress(SNAP.encode()), "snap", [0, 1, 0], [1, 0, 2], [10, 11, 12], [5, 7, 300]),
+        ("sx.txt.gz", gzip.compress(SNAP.encode(), mtime=0), "snap", [0, 1, 0], [1, 0, 2], [10, 11, 12], [5, 7, 300]),
         ("wiki.csv", JODIE, "jodie", [0, 1], [2, 2], [0.0, 36.0], [0, 2, 0]),
         ("edges.csv", TGL, "tgl", [0, 1], [1, 0], [5.0, 6.5], [1, 2]),
         ("rec.edges", EDGES, "network_repository", [0, 1], [0, 0], [1000, 1001], [1, 2]),
@@ -184,7 +184,7 @@ def test_a_stored_folder_opens_like_any_format(tmp_path):
     assert_array_equal(open_dataset(tmp_path / "stored").node_ids, [1, 2])
 
 
-PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in range(20_000))).encode())
+PACKED = gzip.compress(("# x\n" + "".join(f"{i % 97} {i % 89} {i}\n" for i in range(20_000))).encode(), mtime=0)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,16 @@ from chronoscale.datasets.scores import SCORES
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.compare import sureness
 from chronoscale.harness.compare.compare import compared as prepare
-from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
-from chronoscale.harness.compare.shown import rows
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, count_gpus
+from chronoscale.harness.compare.scaling import scaling_sentences
+from chronoscale.harness.compare.shown import rows, times
 from chronoscale.harness.compare.sureness import times_to_target
 from chronoscale.harness.compare.target import Target, reached_by_half, resolve
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.strategies.schedule import Schedule
 
 INF, NAN = float("inf"), float("nan")
 MSE, AP = SCORES["mse"], SCORES["ap"]
@@ -108,19 +112,21 @@ def test_the_leader_reaches_its_own_share(share: float) -> None:
         assert target.met(end) or end > start
 
 
-def outcome(name: str, *curves: tuple[float, ...], epoch_s: float = 1.0, steps: int = 4) -> StrategyOutcome:
-    seeds = dict(enumerate(curves))
-    return StrategyOutcome(name, (name,), 0.01, seeds, {}, (epoch_s,) * 3, steps, 100, 10, 20, {})
+def outcome(name: str, *curves: tuple[float, ...], epoch_s: float = 1.0, steps: int = 4, ranks: int = 0) -> StrategyOutcome:
+    """ranks: the number of GPUs, where there are several scales."""
+    seeds, label = dict(enumerate(curves)), f"{name} on {count_gpus(ranks)}" if ranks else name
+    return StrategyOutcome(label, name, ranks or 1, (label,), 0.01, seeds, {}, (epoch_s,) * 3, 10, steps, 100, 20, {})
 
 
 def compared(*outcomes: StrategyOutcome, target: float = 0.3, epochs: int = 3) -> Comparison:
     seeds = tuple(range(len(outcomes[0].curves)))
-    return Comparison(MSE, Target(MSE, target, "as the experiment asks"), outcomes, NAIVE, 1, epochs, seeds)
+    scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
+    cluster = "h200" if len(scales) > 1 else ""
+    return Comparison(MSE, Target(MSE, target, "as the experiment asks"), outcomes, NAIVE, scales, epochs, seeds, cluster)
 
 
 def said(result: Comparison) -> str:
-    epochs = {one.name: one.epochs_to(result.target) for one in result.outcomes}
-    return verdict(result, times_to_target(epochs, {one.name: one.passes_s for one in result.outcomes}, result.seeds))
+    return verdict(result, times(result))
 
 
 def test_who_misses_the_target_is_never_first() -> None:
@@ -159,6 +165,38 @@ def test_scores_at_equal_steps_are_those_of_the_fewest() -> None:
     assert table["equal_steps"].to_dict() == {"few": 0.7, "many": 0.6}
 
 
+def test_more_gpus_pay_until_learning_slows() -> None:
+    """Two GPUs halve the epoch and keep its steps; eight take a quarter of the steps, and learn as much less."""
+    curve = (0.6, 0.3, 0.3)
+    result = compared(
+        outcome("fine", curve, epoch_s=1.0, steps=8, ranks=1),
+        outcome("coarse", curve, epoch_s=3.0, ranks=1),
+        outcome("fine", curve, epoch_s=0.5, steps=8, ranks=2),
+        outcome("coarse", curve, epoch_s=2.0, ranks=2),
+        outcome("fine", (0.6, 0.5, 0.4), epoch_s=0.25, steps=2, ranks=8),
+        outcome("coarse", curve, epoch_s=1.0, ranks=8),
+    )
+    assert scaling_sentences(result, times(result)) == [
+        "fine: fastest to the target on 2 GPUs, after 2 epochs of 8 steps; on 8 GPUs an epoch takes 0.500 times as long, and the target is "
+        "not reached in 3 epochs of 2 steps",
+        "coarse: fastest to the target on 8 GPUs, after 2 epochs of 4 steps; on more, nothing was tried",
+    ]
+    text = said(result)
+    assert (
+        "fine on 2 GPUs reaches it first on 1, 2 and 8 GPUs of h200, simulated: 1.00 s" in text
+        and "2.00 times as fast as fine on 1 GPU (" in text
+    )
+    table = rows(result).set_index("label")
+    assert table["rank_hours"]["fine on 2 GPUs"] == 2 / 3600 and math.isnan(table["rank_hours"]["fine on 8 GPUs"])
+    slower = compared(outcome("a", (0.3,), ranks=1, epoch_s=0.1), outcome("a", (0.5, 0.3), ranks=4, epoch_s=0.06, steps=1))
+    assert scaling_sentences(slower, times(slower)) == [
+        "a: fastest to the target on 1 GPU, after 1 epoch of 4 steps; on 4 GPUs an epoch takes 0.600 times as long, and the target takes 2 "
+        "epochs of 1 step"
+    ]
+    never = compared(outcome("a", (0.5,), ranks=1), outcome("a", (0.6,), ranks=2))
+    assert scaling_sentences(never, times(never)) == ["a: on no number of GPUs half of its trainings reach the target"]
+
+
 COMPARED = {
     "strategies": ["psg", "esdg", "flaredtdg"],
     "ranks": [1],
@@ -175,7 +213,7 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
     result = json.loads(capsys.readouterr().out)
     folder = Path("runs/small-compare-1")
     trained = {path.name for path in (folder / "trainings").iterdir()}
-    assert result["verdict"].startswith("Target: validation MSE ") and result["ranks"] == 1 and result["seeds"] == [0, 1]
+    assert result["verdict"].startswith("Target: validation MSE ") and result["ranks"] == [1] and result["seeds"] == [0, 1]
     assert {name.split("-")[0] for name in trained} == {"psg", "flaredtdg"}  # esdg trains as psg, a group a step
     assert len(trained) == 2 * 3 and result["curves"]["psg"] == result["curves"]["esdg"]
     assert all(len(curve) == 2 for curves in result["curves"].values() for curve in curves.values())
@@ -192,6 +230,52 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
     assert result["verdict"] in Path("page/report.md").read_text() and Path("page/figures/compare.svg").exists()
     assert json.loads(Path("page/report.json").read_text())["advice"][0]["headline"] == result["verdict"]
     assert "at equal steps" in Path("page/index.html").read_text()
+
+
+def test_scales_learn_as_many_ranks_do_in_simulated_seconds(inline, experiment, capsys) -> None:
+    file = experiment(**{**COMPARED, "strategies": ["psg", "flaredtdg"], "compare": {"seeds": 1, "rates": [0.01], "target": {"mse": 9.0}}})
+    command("compare", file, "--gpus", "1,4", "--cluster", "polaris", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["ranks"] == [1, 4] and result["cluster"] == "polaris" and set(result["seconds"]) == set(result["curves"])
+    assert set(result["curves"]) == {"psg on 1 GPU", "psg on 4 GPUs", "flaredtdg on 1 GPU", "flaredtdg on 4 GPUs"}
+    run = Run(Path("runs/small-compare-1"))
+    for row in result["strategies"]:
+        name, ranks = row["strategy"], row["ranks"]
+        schedule = Schedule.load(run.folder / f"scale-{ranks}" / f"{name}.schedule.parquet")
+        assert schedule.ranks == ranks and row["steps"] == schedule.iterations
+        command("simulate", file_with(file, gpus=[ranks], strategies=[name], cluster="polaris"), "--json")
+        (simulated,) = json.loads(capsys.readouterr().out)
+        assert row["epoch_s"] == pytest.approx(simulated["epoch_s"], rel=1e-6)
+        assert row["to_target_s"] == row["epoch_s"]  # one epoch is enough
+    learned = {label: curves["0"] for label, curves in result["curves"].items()}
+    assert learned["psg on 1 GPU"] != learned["psg on 4 GPUs"]
+    alone = file_with(file, ranks=[4], virtual=True, training={**COMPARED["training"], "learning_rate": 0.01})
+    command("train", alone, "--strategy", "flaredtdg")
+    capsys.readouterr()
+    trained = [record.scores["mse"] for record in epoch_records(Path("runs/small-train-1/train"))]
+    assert learned["flaredtdg on 4 GPUs"] == pytest.approx(trained, rel=1e-4)
+    command("report", run.folder, "--out", "page")
+    assert result["verdict"] in Path("page/report.md").read_text()
+
+
+def test_a_scale_leaves_out_what_has_no_plan_for_it(inline, experiment, capsys) -> None:
+    """Parts of the vertices are not more than vertices."""
+    keys = {**COMPARED, "strategies": ["distdgl"], "compare": {"seeds": 1, "rates": [0.01]}, "epochs": 1}
+    command("compare", experiment(**keys), "--gpus", "1 100", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert any(note.startswith("distdgl on 100 GPUs is left out: ") for note in result["notes"]), result["notes"]
+    assert result["ranks"] == [1]
+    command("compare", experiment(**keys), "--gpus", "100", expect=2)
+    assert one_line(capsys).startswith("error: distdgl on 100 GPUs is left out: ")
+    command("compare", experiment(**keys), "--gpus", "many", expect=2)
+    assert one_line(capsys) == "error: --gpus many: expected numbers, such as 1,8,64"
+
+
+def file_with(file: Path, **keys: object) -> Path:
+    """Another experiment file beside one, with other keys."""
+    other = file.with_name("other.yaml")
+    other.write_text(json.dumps({**json.loads(file.read_text()), "name": file.stem, **keys}))
+    return other
 
 
 def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, capsys) -> None:
@@ -218,7 +302,6 @@ def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, c
         ({"strategies": ["psg", "tgl"]}, "strategies: 'tgl' is for streams"),
         ({"compare": {"rates": [0.1, 0.1]}}, "compare.rates: each once"),
         ({"compare": {"target": "flaredtgd"}}, "compare.target: unknown strategy 'flaredtgd'"),
-        ({"virtual": True}, "compare: virtual: true: the times of virtual ranks mean nothing"),
     ],
 )
 def test_mistakes_are_one_line_before_anything_starts(experiment, capsys, changes: dict, message: str) -> None:

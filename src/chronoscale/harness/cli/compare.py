@@ -20,12 +20,19 @@ def compare(
     seeds: Annotated[int | None, typer.Option(min=1, help="Trainings of each strategy.", show_default=False)] = None,
     epochs: Annotated[int | None, typer.Option(help="Overrides the experiment's epochs of a training.", show_default=False)] = None,
     ranks: Annotated[int | None, typer.Option(help="By default the most that the experiment names.", show_default=False)] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(help="Numbers such as 1,8,64: learn as so many GPUs do, by virtual ranks, in simulated seconds.", show_default=False),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="That --gpus are simulated on; by default the file's.", show_default=False)] = None,
     root: Root = RUNS,
     as_json: AsJson = False,
     seed: Seed = None,
 ) -> None:
     """Train every strategy to one target from several seeds; say who gets there first, how sure that is, and at what cost."""
-    changes: dict[str, Any] = {"epochs": epochs, "ranks": None if ranks is None else [ranks]}
+    changes: dict[str, Any] = {"epochs": epochs, "ranks": None if ranks is None else [ranks], "cluster": cluster}
+    if gpus is not None:
+        changes |= {"virtual": True, "gpus": _counts(gpus)}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment = read_experiment(file, seed, **given)
     keys = experiment.compare.model_dump(mode="json", exclude_unset=True)
@@ -47,3 +54,11 @@ def _target(text: str) -> dict[str, float] | str:
         return {key: float(value)}
     except ValueError:
         raise UserError(f"--target {text}: expected a number after =, such as mse=0.077") from None
+
+
+def _counts(text: str) -> list[int]:
+    """Read `--gpus`: numbers between commas or spaces."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise UserError(f"--gpus {text}: expected numbers, such as 1,8,64") from None

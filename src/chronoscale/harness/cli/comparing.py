@@ -12,6 +12,7 @@ from chronoscale.harness.cli.session import begin
 from chronoscale.harness.compare import shown
 from chronoscale.harness.compare.compare import compare as run_comparison
 from chronoscale.harness.compare.compare import compared
+from chronoscale.harness.compare.figure import drawing
 from chronoscale.harness.compare.reading import comparison
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
@@ -23,19 +24,19 @@ def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats
     file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
     Writes compare.json, compare.svg and compare.png to the run's folder.
     """
-    experiment, run = begin("compare", compared(experiment), file, root, seats)
+    experiment, run = begin("compare", compared(experiment), file, root, seats and not experiment.virtual)
     with stage("comparing", resumes=True, lines=True) as on_progress:
         result = comparison(run_comparison(experiment, run, on_progress))
     summary = shown.summary(result)
-    drawing = shown.drawing(summary)
+    figure = drawing(summary)
     write_text(run.folder / shown.FILE, json.dumps(summary, indent=1))
-    (run.folder / "compare.svg").write_text(drawing.svg)
-    (run.folder / "compare.png").write_bytes(drawing.png)
+    (run.folder / "compare.svg").write_text(figure.svg)
+    (run.folder / "compare.png").write_bytes(figure.png)
     run.finish()
     if as_json:
         typer.echo(json.dumps(summary))
     else:
-        print_table(shown.terminal_table(result), f"{experiment.model.name} on {experiment.dataset.label}, executed", as_json)
+        print_table(shown.terminal_table(result), f"{experiment.model.name} on {experiment.dataset.label}, {shown.where(result)}", as_json)
         typer.echo(summary["verdict"])
     for note in (*summary["notes"], f"figure: {run.folder / 'compare.svg'}", f"run: {run.folder}"):
         err.print(note, highlight=False, markup=False, soft_wrap=True)

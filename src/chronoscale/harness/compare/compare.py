@@ -1,4 +1,6 @@
-"""Comparison of strategies by time to one target, as a run: all timed in turns in one job, each mathematics trained from several seeds."""
+"""Comparison of strategies by time to one target, as a run: all timed in turns in one job, or simulated on numbers of GPUs; each
+mathematics trained from several seeds.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,9 @@ import warnings
 from typing import Any
 
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
+from chronoscale.harness.compare.outcome import count_gpus
+from chronoscale.harness.compare.scale import at_scale, scales_of
+from chronoscale.harness.compare.simulated import refused_sentences, simulate_scale
 from chronoscale.harness.compare.target import NAIVE
 from chronoscale.harness.compare.trainings import OnProgress, Trainings, rates_of
 from chronoscale.harness.execute.execution import execute
@@ -20,17 +25,15 @@ from chronoscale.strategies import registry
 
 
 def compared(experiment: Experiment) -> Experiment:
-    """Return the experiment that `chronoscale compare` runs: on the largest of its rank counts, and, where it names no strategies, with all
-    of its family that execute and can plan for it, but ablations of others.
+    """Return the experiment that `chronoscale compare` runs: on the largest of its rank counts, or, if ranks are virtual, on all of its
+    GPUs; where it names no strategies, with all of its family that execute and can plan for it, but ablations of others.
 
-    Warns of strategies that are left out as they cannot plan. Raises UserError where nothing validates, for virtual ranks, whose times mean
-    nothing, and for a target that names a strategy which is not compared.
+    Warns of strategies that are left out as they cannot plan. Raises UserError where nothing validates, and for a target that names a
+    strategy which is not compared.
     """
     if not experiment.validates:
         raise UserError("compare: nothing validates, so that no training has a score; set training.validation, such as 0.2")
-    if experiment.virtual:
-        raise UserError("compare: virtual: true: the times of virtual ranks mean nothing; leave it out")
-    changes: dict[str, Any] = {"ranks": [max(experiment.ranks)]}
+    changes: dict[str, Any] = {"ranks": [scales_of(experiment)[0]]}
     if "strategies" not in experiment.model_fields_set:
         changes["strategies"] = _that_plan(experiment)
     chosen = parse(experiment.model_dump(mode="json", exclude_unset=True) | changes, "compare")
@@ -42,7 +45,7 @@ def compared(experiment: Experiment) -> Experiment:
 
 def _that_plan(experiment: Experiment) -> list[str]:
     """Names of the family's strategies that execute, no ablations and no solvers, which can plan for the model and the data."""
-    ranks, workflow = max(experiment.ranks), workflow_of(experiment)
+    ranks, workflow = scales_of(experiment)[0], workflow_of(experiment)
     work, names = workflow.workload(experiment), []
     costs = datasheet_costs(experiment.cluster)
     for name, planner in registry.of(experiment.family).items():
@@ -62,11 +65,19 @@ def compare(experiment: Experiment, run: Run, on_progress: OnProgress) -> Traini
     """Time and train everything for `chronoscale compare`, or go on where an interrupted run of it stopped.
 
     experiment: as `compared` returns it. on_progress: called with a line of text for each thing that is done. Epochs are timed at the
-    lowest learning rate, which is the last to diverge. Raises as `execute`, and MachineError for a lost rank: what was trained is kept.
+    lowest learning rate, which is the last to diverge; of virtual ranks they are simulated on each number of GPUs. Raises as `execute` or
+    `simulate_scale`, UserError where no scale has a strategy, and MachineError for a lost rank: what was trained is kept.
     """
-    on_progress("timing epochs, all strategies in turns")
-    slow = experiment.training.model_copy(update={"learning_rate": rates_of(experiment)[0]})
-    execute(experiment.model_copy(update={"training": slow}), run, on_progress=on_progress)
+    if experiment.virtual:
+        for gpus in scales_of(experiment):
+            on_progress(f"simulating epochs on {count_gpus(gpus)} of {experiment.cluster}")
+            simulate_scale(at_scale(experiment, gpus), run)
+    else:
+        on_progress("timing epochs, all strategies in turns")
+        slow = experiment.training.model_copy(update={"learning_rate": rates_of(experiment)[0]})
+        execute(experiment.model_copy(update={"training": slow}), run, on_progress=on_progress)
     trainings = Trainings(experiment, run)
+    if not trainings.groups():
+        raise UserError("; ".join(refused_sentences(experiment, run)))
     trainings.train(on_progress)
     return trainings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,23 +16,26 @@ INF = float("inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrategyOutcome:
-    """What one strategy's trainings reached in a comparison.
+    """What one strategy's trainings on one number of ranks reached in a comparison.
 
-    group: the strategies that train alike; their curves are one training's, their epochs are timed apart. rate: the learning rate that was
-    chosen. curves: seed -> score on validation after each epoch. test: seed -> score of the best epoch's model on the test, where there is
-    one. passes_s: seconds of each timed epoch. steps, targets: of an epoch. peak_bytes: of the fullest rank's device; moved_bytes: over the
-    bus and between ranks in an epoch, of all ranks. failed: seed -> the number that was not finite.
+    label: names it among all, `name` or with the number of GPUs. group: labels of all that train alike; their curves are one training's,
+    their epochs are timed apart. rate: the learning rate that was chosen. curves: seed -> score on validation after each epoch. test: seed
+    -> score of the best epoch's model on the test, where there is one. passes_s: seconds of each timed epoch, or of a simulated one in each
+    draw. steps, targets: of an epoch. peak_bytes: of the fullest rank's device; moved_bytes: over the bus and between ranks in an epoch, of
+    all ranks. failed: seed -> the number that was not finite.
     """
 
+    label: str
     name: str
+    ranks: int
     group: tuple[str, ...]
     rate: float
     curves: Mapping[int, tuple[float, ...]]
     test: Mapping[int, float]
     passes_s: tuple[float, ...]
+    peak_bytes: int
     steps: int
     targets: int
-    peak_bytes: int
     moved_bytes: int
     failed: Mapping[int, str]
 
@@ -56,15 +59,34 @@ class StrategyOutcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Everything that a run of `chronoscale compare` found out, in the order of the experiment.
+    """Everything that a run of `chronoscale compare` found out, by numbers of ranks and in the order of the experiment.
 
-    naive: score on validation of predictions without a model, by name. ranks, epochs, seeds: that were trained.
+    naive: score on validation of predictions without a model, by name. scales: numbers of ranks, ascending. epochs, seeds: that were
+    trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a scale leaves out.
     """
 
     score: Score
     target: Target
     outcomes: tuple[StrategyOutcome, ...]
     naive: Mapping[str, float]
-    ranks: int
+    scales: tuple[int, ...]
     epochs: int
     seeds: tuple[int, ...]
+    cluster: str = ""
+    refused: tuple[str, ...] = ()
+
+
+def places(scales: Sequence[int], cluster: str) -> str:
+    """Return the words for where strategies were compared, such as "on 2 ranks" or "on 8 and 64 GPUs of h200, simulated".
+
+    scales: numbers of ranks. cluster: on which epochs are simulated, '' where they were timed.
+    """
+    *before, last = map(str, scales)
+    counts = f"{', '.join(before)} and {last}" if before else last
+    many = "s" * (counts != "1")
+    return f"on {counts} GPU{many} of {cluster}, simulated" if cluster else f"on {counts} rank{many}"
+
+
+def count_gpus(count: int) -> str:
+    """Return a number of GPUs in words, such as "8 GPUs"."""
+    return f"{count} GPU{'s' * (count != 1)}"

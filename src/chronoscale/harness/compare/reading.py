@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from chronoscale.datasets.scores import Score, Scores
-from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, count_gpus
+from chronoscale.harness.compare.simulated import refused_sentences, simulated_epochs
 from chronoscale.harness.compare.target import resolve
-from chronoscale.harness.compare.trainings import TrainingKey, Trainings, seeds_of
-from chronoscale.harness.runs.passes import load_passes, load_schedules
+from chronoscale.harness.compare.trainings import Contender, TrainingKey, Trainings, seeds_of
+from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.training.plans import TEST
 from chronoscale.records import read_json
@@ -18,35 +19,59 @@ from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
 
 def comparison(trainings: Trainings) -> Comparison:
     """Read what the trainings of a run of `chronoscale compare` reached, and settle its target. Raises UserError as `resolve`."""
-    score, schedules = trainings.score(), load_schedules(trainings.timed)
+    experiment, run, score = trainings.experiment, trainings.run, trainings.score()
+    outcomes = _outcomes(trainings, score)
+    scored = workflow_of(experiment).naive_scores(experiment, run)
+    naive = {name: scores[score.key] for name, scores in scored.items() if score.key in scores}
+    best = {one.label: one.best(score) for one in outcomes}
+    for one in outcomes:  # a target that is a strategy's is what it reaches on the fewest ranks
+        best.setdefault(one.name, one.best(score))
+    target = resolve(experiment.compare.target, score, best, naive)
+    scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
+    cluster = experiment.cluster if experiment.virtual else ""
+    refused = tuple(refused_sentences(experiment, run))
+    return Comparison(score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), cluster, refused)
+
+
+def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]:
+    """Outcomes, fewest ranks first, and in the order of the experiment."""
+    schedules, groups = trainings.schedules(), trainings.groups()
+    several, seeds = len({ranks for _, ranks in schedules}) > 1, seeds_of(trainings.experiment)
+    labels = {one: f"{one.strategy} on {count_gpus(one.ranks)}" if several else one.strategy for one in schedules}
     outcomes = {}
-    for first, names in trainings.groups().items():
+    for first, group in groups.items():
         rate = trainings.rate(first)
-        keys = {seed: TrainingKey(first, rate, seed) for seed in seeds_of(trainings.experiment)}
+        keys = {seed: TrainingKey(first, rate, seed) for seed in seeds}
         curves = {seed: tuple(trainings.curve(key, score)) for seed, key in keys.items()}
         test = {seed: value for seed, key in keys.items() if (value := _tested(trainings, key, score)) is not None}
         failed = {seed: text for seed, key in keys.items() if (text := trainings.failure(key))}
-        for name in names:
-            timed = load_passes(trainings.timed, name)
-            schedule = schedules[name]
-            outcomes[name] = StrategyOutcome(
-                name,
-                names,
+        for one in group:
+            schedule = schedules[one]
+            outcomes[one] = StrategyOutcome(
+                labels[one],
+                one.strategy,
+                one.ranks,
+                tuple(labels[other] for other in group),
                 rate,
                 curves,
                 test,
-                tuple(each.trace.span_ns / 1e9 for each in timed),
+                *_epochs(trainings, one, schedule),
                 schedule.iterations,
                 schedule.targets,
-                int(peaks(schedule, timed[0].trace).max()),
                 _moved_bytes(schedule),
                 failed,
             )
-    ordered = tuple(outcomes[name] for name in trainings.names if name in outcomes)
-    workflow, experiment = workflow_of(trainings.experiment), trainings.experiment
-    naive = {name: scores[score.key] for name, scores in workflow.naive_scores(experiment, trainings.run).items() if score.key in scores}
-    target = resolve(experiment.compare.target, score, {one.name: one.best(score) for one in ordered}, naive)
-    return Comparison(score, target, ordered, naive, trainings.ranks, experiment.epochs, seeds_of(experiment))
+    return tuple(outcomes[one] for one in schedules)
+
+
+def _epochs(trainings: Trainings, one: Contender, schedule: Schedule) -> tuple[tuple[float, ...], int]:
+    """Seconds of a contender's epochs, timed or simulated, and bytes on the fullest rank's device."""
+    folder = trainings.timed(one.ranks)
+    if trainings.experiment.virtual:
+        epoch = simulated_epochs(folder)[one.strategy]
+        return epoch.seconds, epoch.peak_bytes
+    timed = load_passes(folder, one.strategy)
+    return tuple(each.trace.span_ns / 1e9 for each in timed), int(peaks(schedule, timed[0].trace).max())
 
 
 def _tested(trainings: Trainings, key: TrainingKey, score: Score) -> float | None:

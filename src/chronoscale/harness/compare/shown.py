@@ -1,24 +1,18 @@
-"""Results of a run of `compare`, for the terminal, as JSON, as a figure and as a page."""
+"""Results of a run of `compare`, for the terminal and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.scores import SCORES
-from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, places
+from chronoscale.harness.compare.scaling import scaling_sentences
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
 from chronoscale.harness.compare.target import reached_by_half
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.display.cell import record
-from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.runs.run_folder import Run
-from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
 from chronoscale.reports.numbers import number, seconds, size
 
 NAN = float("nan")
@@ -27,8 +21,8 @@ FILE = "compare.json"  # in the run's folder: as `summary` returns it
 
 def times(result: Comparison) -> TimesToTarget:
     """Return when every strategy of a comparison reaches its target, and how sure that is."""
-    epochs = {one.name: one.epochs_to(result.target) for one in result.outcomes}
-    return times_to_target(epochs, {one.name: one.passes_s for one in result.outcomes}, result.seeds)
+    epochs = {one.label: one.epochs_to(result.target) for one in result.outcomes}
+    return times_to_target(epochs, {one.label: one.passes_s for one in result.outcomes}, result.seeds)
 
 
 def rows(result: Comparison) -> pd.DataFrame:
@@ -38,14 +32,16 @@ def rows(result: Comparison) -> pd.DataFrame:
     takes in all. rank_hours: to the target, times ranks. Scores are those that half of the seeds reach.
     """
     when = times(result)
-    outcomes = {one.name: one for one in result.outcomes}
+    outcomes = {one.label: one for one in result.outcomes}
     steps = min(one.steps for one in result.outcomes) * result.epochs
     table = []
     for name in when.order:
         one, median = outcomes[name], when.median(name)
         table.append(
             {
-                "strategy": name,
+                "label": name,
+                "strategy": one.name,
+                "ranks": one.ranks,
                 "to_target_s": _known(median),
                 "low_s": _known(when.low[name]),
                 "high_s": _known(when.high[name]),
@@ -62,8 +58,8 @@ def rows(result: Comparison) -> pd.DataFrame:
                 "learning_rate": one.rate,
                 "peak_bytes": one.peak_bytes,
                 "moved_bytes": one.moved_bytes,
-                "rank_hours": _known(result.ranks * median / 3600),
-                "alike": ", ".join(other for other in one.group if other != name),
+                "rank_hours": _known(one.ranks * median / 3600),
+                "alike": ", ".join(other for other in one.group if other != one.label),
             }
         )
     return pd.DataFrame(table)
@@ -89,6 +85,7 @@ def terminal_table(result: Comparison) -> pd.DataFrame:
         shown.append(
             {
                 "strategy": row["strategy"],
+                **({"GPUs": row["ranks"]} if result.cluster else {}),
                 "to target": _time(row["to_target_s"]),
                 "nine tenths": span if row["reached"] else "",
                 "reached": reached,
@@ -102,7 +99,7 @@ def terminal_table(result: Comparison) -> pd.DataFrame:
                 "rate": f"{row['learning_rate']:g}",
                 "memory": size(row["peak_bytes"]),
                 "moved": size(row["moved_bytes"]),
-                "rank-hours": number(row["rank_hours"], 3),
+                f"{'GPU' if result.cluster else 'rank'}-hours": number(row["rank_hours"], 3),
             }
         )
     return pd.DataFrame(shown)
@@ -115,16 +112,26 @@ def _time(value: float) -> str:
 def notes(result: Comparison) -> list[str]:
     """Return sentences beside a comparison: what times and rates are, naive predictions, failed trainings, shared ones."""
     counted = "a time to the target is a seed's epochs times the median epoch, without what happens once before"
-    lines = [f"{counted}; epochs were timed in turns"]
+    if result.cluster:
+        lines = [f"{counted}; virtual ranks learned what so many GPUs learn, epochs are simulated, and their error is in no interval"]
+    else:
+        lines = [f"{counted}; epochs were timed in turns"]
+    lines += result.refused
     if result.naive:
         rivals = ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items())
         lines.append(f"without a model: {rivals}")
+    lines += scaling_sentences(result, times(result))
     for one in result.outcomes:
-        if one.name == one.group[0]:
+        if one.label == one.group[0]:
             if len(one.group) > 1:
                 lines.append(f"{', '.join(one.group)} train alike, and share trainings")
-            lines += [f"{one.name}, seed {seed}: {text}" for seed, text in one.failed.items()]
+            lines += [f"{one.label}, seed {seed}: {text}" for seed, text in one.failed.items()]
     return lines
+
+
+def where(result: Comparison) -> str:
+    """Return the words for a table's heading: where strategies were compared, and that they were executed, or simulated."""
+    return f"{'' if result.cluster else 'executed '}{places(result.scales, result.cluster)}"
 
 
 def summary(result: Comparison) -> dict[str, Any]:
@@ -135,37 +142,14 @@ def summary(result: Comparison) -> dict[str, Any]:
         "score": result.score.key,
         "target": result.target.value,
         "target_is": result.target.why,
-        "ranks": result.ranks,
+        "ranks": list(result.scales),
+        "cluster": result.cluster,
         "epochs": result.epochs,
         "seeds": list(result.seeds),
         "naive": dict(result.naive),
         "first_without_seed": {str(seed): name for seed, name in when.without.items()},
         "strategies": [record({str(key): value for key, value in row.items()}) for row in rows(result).to_dict("records")],
-        "curves": {one.name: {str(seed): list(curve) for seed, curve in one.curves.items()} for one in result.outcomes},
+        "curves": {one.label: {str(seed): list(curve) for seed, curve in one.curves.items()} for one in result.outcomes},
         "seconds": {name: [value if np.isfinite(value) else None for value in values.tolist()] for name, values in when.seconds.items()},
         "notes": notes(result),
     }
-
-
-def report_comparison(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
-    """Return a finished run of `chronoscale compare` as a section of a report, from its compare.json.
-
-    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
-    """
-    record = run.read(FILE, dict[str, Any])
-    title = f"Compared at equal accuracy: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
-    table = pd.DataFrame(record["strategies"])
-    return Advice(name, title, record["verdict"], table, record["notes"], drawing(record, name), "executed", "note")
-
-
-def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
-    """Draw a comparison's validation score against seconds. record: as `summary` returns it. name: of its file."""
-    score = SCORES[record["score"]]
-    epoch_s = {row["strategy"]: row["epoch_s"] for row in record["strategies"]}
-    curves = [ErrorCurve(label, epoch_s[label], list(by_seed.values())) for label, by_seed in record["curves"].items()]
-    ranks = f"{record['ranks']} rank{'s' * (record['ranks'] > 1)}"
-    caption = (
-        f"Lines are medians over {len(record['seeds'])} seeds, bands their range; executed on {ranks}, each strategy at its best rate. "
-        f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
-    )
-    return error_curves(name, curves, score.title, record["naive"], record["target"], caption)

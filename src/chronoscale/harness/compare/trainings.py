@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from chronoscale.datasets.scores import Score, scores_present
 from chronoscale.errors import NotFiniteError, UserError
+from chronoscale.harness.compare.scale import at_scale, scale_folder, scales_of
 from chronoscale.harness.execute.epochs import run_epochs
 from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
-from chronoscale.harness.runs.passes import SCHEDULE, load_schedules
+from chronoscale.harness.runs.passes import PREPARATION, SCHEDULE, load_schedules
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.job import Item
@@ -26,16 +28,23 @@ DONE = "done"  # in a training's folder once its test, which follows the last ep
 OnProgress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingKey:
-    """Name of one training of a comparison: by which strategy's schedule, at which learning rate, from which seed."""
+class Contender(NamedTuple):
+    """What is compared: a strategy on a number of ranks."""
 
     strategy: str
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingKey:
+    """Name of one training of a comparison: by which contender's schedule, at which learning rate, from which seed."""
+
+    contender: Contender
     rate: float
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.strategy}-rate{self.rate!r}-seed{self.seed}"
+        return f"{self.contender.strategy}-ranks{self.contender.ranks}-rate{self.rate!r}-seed{self.seed}"
 
 
 def seeds_of(experiment: Experiment) -> tuple[int, ...]:
@@ -50,69 +59,63 @@ def rates_of(experiment: Experiment) -> tuple[float, ...]:
     return tuple(sorted(experiment.compare.rates or (float(f"{rate / 3:.3g}"), rate, float(f"{3 * rate:.3g}"))))
 
 
-def alike(schedules: Mapping[str, Schedule], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Group strategies that train the same mathematics, which share one training for each seed.
+def alike(schedules: Mapping[Contender, Schedule]) -> dict[Contender, tuple[Contender, ...]]:
+    """Group contenders that train the same mathematics, which share one training for each seed.
 
-    schedules: by strategy. order: of names. Returns the first of each group -> all of it.
+    schedules: of each, fewest ranks first. Returns the first of each group -> all of it.
     """
-    groups: dict[str, list[str]] = {}
-    for name in order:
-        groups.setdefault(schedules[name].mathematics or name, []).append(name)
-    return {names[0]: tuple(names) for names in groups.values()}
+    groups: dict[str, list[Contender]] = {}
+    for contender, schedule in schedules.items():
+        groups.setdefault(schedule.mathematics or str(contender), []).append(contender)
+    return {contenders[0]: tuple(contenders) for contenders in groups.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class Trainings:
     """The trainings of a run of `chronoscale compare`, done and to be done.
 
-    experiment: with the number of ranks as its only one. run: whose `ranks-<n>` holds the schedules that were timed.
+    experiment: as `compared` returns it. run: which holds the schedules that were timed, or simulated.
     """
 
     experiment: Experiment
     run: Run
 
-    @property
-    def ranks(self) -> int:
-        """Return the number of ranks."""
-        return self.experiment.ranks[0]
+    def timed(self, ranks: int) -> Path:
+        """Return the folder of the schedules for so many ranks and their timed passes, or simulated epochs."""
+        return self.run.folder / scale_folder(at_scale(self.experiment, ranks))
 
-    @property
-    def timed(self) -> Path:
-        """Return the folder of the schedules and their timed passes."""
-        return self.run.folder / f"ranks-{self.ranks}"
+    def schedules(self) -> dict[Contender, Schedule]:
+        """Return the schedules that are compared: fewest ranks first, and in the order of the experiment."""
+        found = {ranks: load_schedules(self.timed(ranks)) for ranks in scales_of(self.experiment)}
+        names = self.experiment.strategies
+        return {Contender(name, ranks): planned[name] for ranks, planned in found.items() for name in names if name in planned}
 
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        """Return the strategies that train alike, by the first of each group."""
-        schedules = load_schedules(self.timed)
-        return alike(schedules, [name for name in self.names if name in schedules])
-
-    @property
-    def names(self) -> list[str]:
-        """Return the strategies in the order of the experiment."""
-        return list(self.experiment.strategies)
+    def groups(self) -> dict[Contender, tuple[Contender, ...]]:
+        """Return the contenders that train alike, by the first of each group."""
+        return alike(self.schedules())
 
     def train(self, on_progress: OnProgress) -> None:
         """Train all that is not trained yet: each group at every rate from the first seed, then at its best rate from the others."""
         first, *others = seeds_of(self.experiment)
         groups, rates = self.groups(), rates_of(self.experiment)
         total = len(groups) * (len(rates) + len(others))
-        keys = [TrainingKey(name, rate, first) for rate in rates for name in groups]
+        keys = [TrainingKey(contender, rate, first) for rate in rates for contender in groups]
         done = 0
         for key in keys:
             done += 1
             self._train(key, f"{done} of {total}", on_progress)
             self.score()  # refuses a target that this task does not have, once there is one training
         for seed in others:  # strategies in turn, so that what changes meanwhile changes for all
-            for name in groups:
+            for contender in groups:
                 done += 1
-                self._train(TrainingKey(name, self.rate(name), seed), f"{done} of {total}", on_progress)
+                self._train(TrainingKey(contender, self.rate(contender), seed), f"{done} of {total}", on_progress)
 
-    def rate(self, name: str) -> float:
-        """Return the learning rate by which a group's first strategy is best on validation from the first seed; the middle one where none
+    def rate(self, contender: Contender) -> float:
+        """Return the learning rate by which a group's first contender is best on validation from the first seed; the middle one where none
         has a finite score."""
         rates, seed = rates_of(self.experiment), seeds_of(self.experiment)[0]
         score = self.score()
-        best = {rate: score.best(self.curve(TrainingKey(name, rate, seed), score)) for rate in rates}
+        best = {rate: score.best(self.curve(TrainingKey(contender, rate, seed), score)) for rate in rates}
         chosen = score.best(best.values())
         return next((rate for rate, value in best.items() if value == chosen), rates[len(rates) // 2])
 
@@ -134,10 +137,10 @@ class Trainings:
 
     def keys(self) -> Iterator[TrainingKey]:
         """Yield the trainings that the run has begun."""
-        for name in self.groups():
+        for contender in self.groups():
             for rate in rates_of(self.experiment):
                 for seed in seeds_of(self.experiment):
-                    if (self.folder(key := TrainingKey(name, rate, seed)) / "epochs").exists():
+                    if (self.folder(key := TrainingKey(contender, rate, seed)) / "epochs").exists():
                         yield key
 
     def curve(self, key: TrainingKey, score: Score) -> list[float]:
@@ -161,24 +164,26 @@ class Trainings:
         folder = self.folder(key)
         if (folder / DONE).exists() or self.failure(key):
             return
-        on_progress(f"training {place}: {key.strategy}, learning rate {key.rate:g}, seed {key.seed}")
+        name, ranks = key.contender
+        where = f" on {ranks} virtual rank{'s' * (ranks > 1)}" * self.experiment.virtual
+        on_progress(f"training {place}: {name}{where}, learning rate {key.rate:g}, seed {key.seed}")
         folder.mkdir(parents=True, exist_ok=True)
-        experiment = self.experiment
+        experiment = at_scale(self.experiment, ranks)
         job = make_training(experiment, self._item(key), folder)
         job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False))
         try:
-            run_epochs(job, self.ranks)
+            run_epochs(job, ranks)
             write_text(folder / DONE, "")
         except NotFiniteError as error:
             write_text(folder / FAILED, str(error))
 
     def _item(self, key: TrainingKey) -> Item:
         """Return what ranks train: the schedule that was timed, with the orders that follow from the seed."""
-        workflow, experiment = workflow_of(self.experiment), self.experiment
+        name, ranks = key.contender
+        workflow, experiment = workflow_of(self.experiment), at_scale(self.experiment, ranks)
         data = workflow.store(experiment, self.run)
-        planner = planners(experiment)[key.strategy]
-        parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), self.ranks, planner)
+        parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), ranks, planners(experiment)[name])
         hyper = replace(experiment.hyper, seed=key.seed, events=replace(experiment.hyper.events, patience=0))
-        prepare = self.timed / f"{key.strategy}.prepare.parquet"
-        file = self.timed / f"{key.strategy}{SCHEDULE}"
-        return Item(key.strategy, str(file), str(data), hyper, parts, str(prepare) if prepare.exists() else "")
+        prepare = self.timed(ranks) / f"{name}{PREPARATION}"
+        file = self.timed(ranks) / f"{name}{SCHEDULE}"
+        return Item(name, str(file), str(data), hyper, parts, str(prepare) if prepare.exists() else "")

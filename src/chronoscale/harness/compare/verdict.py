@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.harness.compare.outcome import Comparison
+from chronoscale.harness.compare.outcome import Comparison, places
 from chronoscale.harness.compare.sureness import TimesToTarget
 from chronoscale.reports.numbers import number, seconds
 
@@ -13,11 +13,11 @@ SURE = 0.95  # share of resamples from which the first is told apart
 
 def verdict(result: Comparison, times: TimesToTarget) -> str:
     """Return the first sentences of `chronoscale compare`: the target, who reaches it first, by how much and how surely."""
-    place = f"on {result.ranks} rank{'s' * (result.ranks > 1)}"
+    place = places(result.scales, result.cluster)
     target = f"Target: {result.target}, {result.target.why}."
     first, *others = times.order
     if not np.isfinite(times.median(first)):
-        best = {one.name: result.score.best(one.best(result.score)) for one in result.outcomes}
+        best = {one.label: result.score.best(one.best(result.score)) for one in result.outcomes}
         leader = result.score.best(best.values())
         name = next((name for name, value in best.items() if value == leader), "")
         nearest = f"; the best is {name} with {result.score.describe(leader)}" if name else ""
@@ -47,7 +47,7 @@ def _surely(result: Comparison, times: TimesToTarget, first: str) -> str:
         return "One seed says nothing of how sure this is."
     share = times.first_in[first]
     rivals = [name for name in times.order[1:] if times.first_in[name] > 1 - SURE]
-    text = f"It is first in {share:.0%} of resamples of {count} seeds and their timed epochs"
+    text = f"It is first in {share:.0%} of resamples of {count} seeds and their {'simulated' if result.cluster else 'timed'} epochs"
     if share < SURE and rivals:
         text += f", so it is not told apart from {' and '.join(rivals)}"
     turning = [f"{seed}, {name} is" if name else f"{seed}, nobody is" for seed, name in times.without.items() if name != first]

@@ -32,7 +32,7 @@ from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.planning.schedules import plan_preparation, plan_with_costs_on_demand
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.noise import PASSES, Noise
-from chronoscale.harness.runs.passes import PLANNED, idle_ranks, launch_sentences, load_passes, noise_sentences
+from chronoscale.harness.runs.passes import PLANNED, PREPARATION, idle_ranks, launch_sentences, load_passes, noise_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
@@ -149,7 +149,7 @@ def _strategy_items(experiment: Experiment, plans: Mapping[str, Plan], data: Pat
     for name, plan in plans.items():
         item = replace(make_item(part, name, plan.schedule, data, experiment.hyper), parts=plan.partition)
         if plan.planner.prepares:
-            prepare = part / f"{name}.prepare.parquet"
+            prepare = part / f"{name}{PREPARATION}"
             plan_preparation(plan.planner, plan.work, plan.schedule.ranks, UNUSED).save(prepare)
             item = replace(item, prepare=str(prepare))
         items.append(item)

@@ -14,7 +14,7 @@ import pandas as pd
 from chronoscale.errors import UserError
 from chronoscale.harness.advice import outcome
 from chronoscale.harness.advice.shown import report_advice
-from chronoscale.harness.compare.shown import report_comparison
+from chronoscale.harness.compare.figure import report_comparison
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import inventory, settings
 from chronoscale.harness.runs import passes, points

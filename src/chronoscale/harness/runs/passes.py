@@ -20,6 +20,7 @@ from chronoscale.strategies.trace import Trace
 
 HINT = "; `costs: fitted` measures a profile of this experiment instead"
 SCHEDULE = ".schedule.parquet"
+PREPARATION = ".prepare.parquet"  # what a strategy does once before the first epoch
 PLANNED = "planned.json"  # of a run's `ranks-<n>`: strategies whose plans asked for durations, and the name of the costs that said them
 SPANS = ".spans.json"  # beside a replay: epochs of its draws, ns
 

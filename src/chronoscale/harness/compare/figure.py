@@ -1,0 +1,55 @@
+"""Figure of a comparison, and its section in a report, from the run's compare.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from chronoscale.datasets.scores import SCORES
+from chronoscale.harness.compare.outcome import count_gpus, places
+from chronoscale.harness.compare.shown import FILE
+from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.reports.advice import Advice
+from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
+
+
+def report_comparison(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
+    """Return a finished run of `chronoscale compare` as a section of a report, from its compare.json.
+
+    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    """
+    record = run.read(FILE, dict[str, Any])
+    title = f"Compared at equal accuracy: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
+    table = pd.DataFrame(record["strategies"])
+    return Advice(
+        name,
+        title,
+        record["verdict"],
+        table,
+        record["notes"],
+        drawing(record, name),
+        "simulated" if record["cluster"] else "executed",
+        "note",
+    )
+
+
+def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
+    """Draw a comparison's validation score against seconds. record: as `summary` returns it. name: of its file."""
+    score = SCORES[record["score"]]
+    points = {row["label"]: row for row in record["strategies"]}
+    scales, cluster = record["ranks"], record["cluster"]
+    panels: dict[str, list[ErrorCurve]] = {}
+    for label, by_seed in record["curves"].items():
+        row = points[label]
+        panel, line = (row["strategy"], count_gpus(row["ranks"])) if len(scales) > 1 else ("", row["strategy"])
+        panels.setdefault(panel, []).append(ErrorCurve(line, row["epoch_s"], list(by_seed.values())))
+    where = f"{'' if cluster else 'executed '}{places(scales, cluster)}"
+    caption = (
+        f"Lines are medians over {len(record['seeds'])} seeds, bands their range; {where}, each strategy at its best rate. "
+        f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
+    )
+    return error_curves(name, panels, score.title, record["naive"], record["target"], caption)
