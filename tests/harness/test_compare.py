@@ -115,7 +115,7 @@ def test_the_leader_reaches_its_own_share(share: float) -> None:
 def outcome(name: str, *curves: tuple[float, ...], epoch_s: float = 1.0, steps: int = 4, ranks: int = 0) -> StrategyOutcome:
     """ranks: the number of GPUs, where there are several scales."""
     seeds, label = dict(enumerate(curves)), f"{name} on {count_gpus(ranks)}" if ranks else name
-    return StrategyOutcome(label, name, ranks or 1, (label,), 0.01, seeds, {}, (epoch_s,) * 3, 10, steps, 100, 20, {})
+    return StrategyOutcome(label, name, ranks or 1, (label,), 0.01, seeds, {}, (epoch_s,) * 3, 10, steps, 100, label, 20, {})
 
 
 def compared(*outcomes: StrategyOutcome, target: float = 0.3, epochs: int = 3) -> Comparison:

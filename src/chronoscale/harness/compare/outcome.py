@@ -21,8 +21,8 @@ class StrategyOutcome:
     label: names it among all, `name` or with the number of GPUs. group: labels of all that train alike; their curves are one training's,
     their epochs are timed apart. rate: the learning rate that was chosen. curves: seed -> score on validation after each epoch. test: seed
     -> score of the best epoch's model on the test, where there is one. passes_s: seconds of each timed epoch, or of a simulated one in each
-    draw. steps, targets: of an epoch. peak_bytes: of the fullest rank's device; moved_bytes: over the bus and between ranks in an epoch, of
-    all ranks. failed: seed -> the number that was not finite.
+    draw. steps, targets, mathematics: of an epoch. peak_bytes: of the fullest rank's device; moved_bytes: over the bus and between ranks in
+    an epoch, of all ranks. failed: seed -> the number that was not finite.
     """
 
     label: str
@@ -36,6 +36,7 @@ class StrategyOutcome:
     peak_bytes: int
     steps: int
     targets: int
+    mathematics: str
     moved_bytes: int
     failed: Mapping[int, str]
 

@@ -58,6 +58,7 @@ def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]
                 *_epochs(trainings, one, schedule),
                 schedule.iterations,
                 schedule.targets,
+                schedule.mathematics,
                 _moved_bytes(schedule),
                 failed,
             )

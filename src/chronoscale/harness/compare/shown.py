@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, places
 from chronoscale.harness.compare.scaling import scaling_sentences
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
@@ -29,7 +31,8 @@ def rows(result: Comparison) -> pd.DataFrame:
     """Return one row a strategy of a comparison, the first to reach the target on top; times in s, sizes in bytes, NaN for never.
 
     reached: trainings that got to the target. equal_steps: the score after as many optimiser steps as the strategy with the fewest
-    takes in all. rank_hours: to the target, times ranks. Scores are those that half of the seeds reach.
+    takes in all. mathematics: the digest of what is trained (`strategies.trained_work`). rank_hours: to the target, times ranks. Scores
+    are those that half of the seeds reach.
     """
     when = times(result)
     outcomes = {one.label: one for one in result.outcomes}
@@ -52,6 +55,7 @@ def rows(result: Comparison) -> pd.DataFrame:
                 "epoch_s": one.epoch_s,
                 "steps": one.steps,
                 "targets": one.targets,
+                "mathematics": one.mathematics,
                 "best": reached_by_half(one.best(result.score), result.score),
                 "equal_steps": reached_by_half(_at_steps(one, steps), result.score),
                 "test": reached_by_half(np.array(list(one.test.values())), result.score) if one.test else NAN,
@@ -75,38 +79,40 @@ def _known(value: float) -> float:
     return value if np.isfinite(value) else NAN
 
 
-def terminal_table(result: Comparison) -> pd.DataFrame:
-    """Return `chronoscale compare`'s table, rounded for people."""
-    score = result.score
-    shown = []
-    for row in rows(result).to_dict("records"):
-        reached = f"{row['reached']} of {row['seeds']}"
+def rounded_table(record: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table of a comparison rounded for people, for the terminal and for pages. record: as `summary` returns it."""
+    title, cluster, shown = SCORES[record["score"]].title, record["cluster"], []
+    for row in record["strategies"]:
         span = f"{_time(row['low_s'])} to {_time(row['high_s'])}"
         shown.append(
             {
                 "strategy": row["strategy"],
-                **({"GPUs": row["ranks"]} if result.cluster else {}),
+                **({"GPUs": row["ranks"]} if cluster else {}),
                 "to target": _time(row["to_target_s"]),
                 "nine tenths": span if row["reached"] else "",
-                "reached": reached,
+                "reached": f"{row['reached']} of {row['seeds']}",
                 "first in": f"{row['first_in']:.0%}",
                 "epoch": seconds(row["epoch_s"]),
                 "steps": row["steps"],
                 "targets": f"{row['targets']:,}",
-                f"best {score.title}": number(row["best"], 4),
-                "at equal steps": number(row["equal_steps"], 4),
-                **({f"test {score.title}": number(row["test"], 4)} if np.isfinite(row["test"]) else {}),
+                f"best {title}": _number(row["best"], 4),
+                "at equal steps": _number(row["equal_steps"], 4),
+                **({f"test {title}": _number(row["test"], 4)} if row["test"] is not None else {}),
                 "rate": f"{row['learning_rate']:g}",
                 "memory": size(row["peak_bytes"]),
                 "moved": size(row["moved_bytes"]),
-                f"{'GPU' if result.cluster else 'rank'}-hours": number(row["rank_hours"], 3),
+                f"{'GPU' if cluster else 'rank'}-hours": _number(row["rank_hours"], 3),
             }
         )
     return pd.DataFrame(shown)
 
 
-def _time(value: float) -> str:
-    return seconds(value) if np.isfinite(value) else "never"
+def _number(value: float | None, digits: int) -> str:
+    return number(NAN if value is None else value, digits)
+
+
+def _time(value: float | None) -> str:
+    return "never" if value is None else seconds(value)
 
 
 def notes(result: Comparison) -> list[str]:

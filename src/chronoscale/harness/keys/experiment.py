@@ -125,7 +125,7 @@ class Experiment(Part):
     virtual: bool = Field(
         False,
         description="`train` executes all ranks in one process on the CPU, in turn, as many as `ranks` says: losses, scores and model are "
-        "those of so many ranks; times mean nothing, and none are recorded",
+        "those of so many ranks; times mean nothing, and none are recorded. `compare` does so on as many as `gpus` says, in simulated time",
     )
     transfer_thread: bool = Field(False, description="on CPU, run transfers on a second thread")
     bus: Bytes | None = Field(

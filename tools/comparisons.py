@@ -1,0 +1,130 @@
+"""Compare strategies on standing data sets, and write the pages of results/compare.
+
+    python tools/comparisons.py                    # what has no result yet; goes on after a kill
+    python tools/comparisons.py snapshots/enron    # this one, whatever is there
+    python tools/comparisons.py --pages            # write the pages anew from the results
+    python tools/comparisons.py --check            # plan all again: whose steps, targets or mathematics are others by now?
+
+results/compare/PAGE/NAME.yaml is an experiment, beside it NAME.json what `chronoscale compare` found, and NAME.svg its figure;
+results/compare/PAGE.md shows all of a page. Data of the catalogue is read from CHRONOSCALE_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chronoscale.harness.compare.shown import rounded_table
+from chronoscale.harness.keys.experiment_files import load
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.planning.schedules import plan_with_costs_on_demand
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.reports.table_formats import to_markdown
+from chronoscale.simulator import presets
+from chronoscale.strategies.costs import DatasheetCosts
+
+FOLDER = Path(__file__).parents[1] / "results" / "compare"
+RUNS = Path("runs")
+INTRODUCTION = (
+    "What `chronoscale compare` found ([what the columns mean](../../docs/comparing.md)): strategies trained until they are equally good, "
+    "each at the best learning rate of the same grid, from the same seeds. Strategies that only show what a part of a system is worth are "
+    "left out. Made by `python tools/comparisons.py`, which goes on where it was stopped."
+)
+
+
+def compare(experiment: Path) -> None:
+    """Compare what an experiment file says; write its result and its figure beside it."""
+    RUNS.mkdir(exist_ok=True)
+    spent, begin = RUNS / f"{experiment.stem}.minutes", time.monotonic()
+    before = float(spent.read_text()) if spent.exists() else 0.0
+    try:
+        command = [sys.executable, "-m", "chronoscale", "compare", str(experiment), "--runs", str(RUNS), "--json"]
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    finally:
+        minutes = before + (time.monotonic() - begin) / 60
+        spent.write_text(str(minutes))
+    run = Run(max(RUNS.glob(f"{experiment.stem}-compare-*"), key=lambda folder: (folder / "status.json").stat().st_mtime_ns))
+    result = {"made": time.strftime("%Y-%m-%d"), "minutes": round(minutes, 1), "environment": run.environment, **json.loads(printed)}
+    experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    shutil.copy(run.folder / "compare.svg", experiment.with_suffix(".svg"))
+    spent.unlink()
+
+
+def page(name: str) -> str:
+    """Return a page: of each of its experiments the verdict, table, figure, notes, experiment file and circumstances."""
+    parts = [f"# Which strategy, at equal accuracy: {name}", INTRODUCTION]
+    for file in sorted((FOLDER / name).glob("*.json")):
+        parts += _section(file, json.loads(file.read_text()))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(file: Path, result: Mapping[str, Any]) -> list[str]:
+    environment = result["environment"]
+    made = (
+        f"{len(result['seeds'])} seeds, {result['epochs']} epochs each, {result['minutes']:g} minutes in all on {environment['device']} "
+        f"(torch {environment['torch']}, commit {environment['commit']}, {result['made']})."
+    )
+    return [
+        f"## {file.stem}",
+        result["verdict"],
+        to_markdown(rounded_table(result)).strip(),
+        f"![{file.stem}]({file.parent.name}/{file.stem}.svg)",
+        "\n".join(f"- {note}" for note in result["notes"]),
+        made,
+        f"```yaml\n{file.with_suffix('.yaml').read_text().strip()}\n```",
+    ]
+
+
+def changed(file: Path) -> list[str]:
+    """Plan the strategies of a result again; return those that take other steps, or train on other targets, than they did."""
+    result = json.loads(file.read_text())
+    (ranks,) = result["ranks"]
+    experiment = load(file.with_suffix(".yaml"), {"strategies": [row["strategy"] for row in result["strategies"]], "ranks": [ranks]})
+    workflow, others = workflow_of(experiment), []
+    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(Path(folder))
+        data = workflow.store(experiment, run)
+        for row in result["strategies"]:
+            planner = planners(experiment)[row["strategy"]]
+            _, work = workflow.partition(experiment, run, data, workflow.stored(experiment, data), ranks, planner)
+            schedule, _ = plan_with_costs_on_demand(planner, work, ranks, lambda: costs)
+            if (schedule.iterations, schedule.targets, schedule.mathematics) != (row["steps"], row["targets"], row["mathematics"]):
+                others.append(planner.name)
+    return others
+
+
+def main() -> int:
+    """Do what the command line asks for; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="PAGE/NAME")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    if given.check:
+        old = {file: names for file in sorted(FOLDER.glob("*/*.json")) if (names := changed(file))}
+        for file, names in old.items():
+            print(f"{', '.join(names)} trained otherwise then: python tools/comparisons.py {file.parent.name}/{file.stem}")
+        return bool(old)
+    if not given.pages:
+        files = [FOLDER / f"{name}.yaml" for name in given.names] or sorted(FOLDER.glob("*/*.yaml"))
+        for file in files:
+            if given.names or not file.with_suffix(".json").exists():
+                print(file.relative_to(FOLDER), flush=True)
+                compare(file)
+    for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
+        (FOLDER / f"{folder.name}.md").write_text(page(folder.name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
