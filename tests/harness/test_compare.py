@@ -233,7 +233,7 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
 
 
 def test_scales_learn_as_many_ranks_do_in_simulated_seconds(inline, experiment, capsys) -> None:
-    file = experiment(**{**COMPARED, "strategies": ["psg", "flaredtdg"], "compare": {"seeds": 1, "rates": [0.01], "target": {"mse": 9.0}}})
+    file = experiment(**{**COMPARED, "strategies": ["psg", "flaredtdg"], "compare": {"seeds": 1, "rates": [0.01], "target": "psg"}})
     command("compare", file, "--gpus", "1,4", "--cluster", "polaris", "--json")
     result = json.loads(capsys.readouterr().out)
     assert result["ranks"] == [1, 4] and result["cluster"] == "polaris" and set(result["seconds"]) == set(result["curves"])
@@ -246,8 +246,10 @@ def test_scales_learn_as_many_ranks_do_in_simulated_seconds(inline, experiment, 
         command("simulate", file_with(file, gpus=[ranks], strategies=[name], cluster="polaris"), "--json")
         (simulated,) = json.loads(capsys.readouterr().out)
         assert row["epoch_s"] == pytest.approx(simulated["epoch_s"], rel=1e-6)
-        assert row["to_target_s"] == row["epoch_s"]  # one epoch is enough
+        met = [value <= result["target"] for value in result["curves"][row["label"]]["0"]]
+        assert row["to_target_s"] == (pytest.approx((met.index(True) + 1) * row["epoch_s"]) if any(met) else None)
     learned = {label: curves["0"] for label, curves in result["curves"].items()}
+    assert result["target"] == min(learned["psg on 1 GPU"]) and result["target_is"] == "what psg reaches, by half of its seeds"
     assert learned["psg on 1 GPU"] != learned["psg on 4 GPUs"]
     alone = file_with(file, ranks=[4], virtual=True, training={**COMPARED["training"], "learning_rate": 0.01})
     command("train", alone, "--strategy", "flaredtdg")
