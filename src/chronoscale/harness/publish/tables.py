@@ -67,9 +67,10 @@ def _moves(moved: StrategyEffect) -> Cell:
 
 
 def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame:
-    """Return `comparison_table` for `chronoscale simulate --json`: rows of the most ranks have the assumptions that move them most.
+    """Return a table of strategies for `chronoscale simulate --json` with a column more, `assumptions`: of each strategy on the most ranks,
+    the assumptions that its epoch depends on most, and by how much.
 
-    resting: as `assumption_table` returns it.
+    table: as `comparison_table` returns it. resting: as `assumption_table` does, one row an assumption, a column a strategy.
     """
     most = table["ranks"].max()
     assumptions = []

@@ -151,7 +151,8 @@ def solved(scale: Mapping[str, int]) -> Rates:
     """Solve the host's speeds of sampling and gathering from printed numbers, for FAST's Figures 1 and 11 and Table 4.
 
     Sampling: all of Bitcoin's epoch in the time of SIMPLE's pre-sampling (Table 6). Gathering: TGL's epoch on WikiTalk with TGAT is as
-    Table 4 prints it. scale: what is planned of a generated stream: `most` events, `batches` of them, batches to `presample`.
+    Table 4 prints it. scale: the size of the generated stream that is planned with: `most` is its number of events at most, `batches` how
+    many batches an epoch takes of them, `presample` how many are sampled before.
     """
     before = next(float(r["prepare_s"]) for r in published("fast").tables[6].rows if r["strategy"] == "simple")
     return _gathering(Rates(neighbours("bitcoin", scale) / before, PROBED[0]), scale)

@@ -47,11 +47,11 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
 
 
 def add_state(builder: Builder, phase: Phase, known: tuple[Columns, tuple[Ints, ...]], compute: Columns) -> tuple[Ints, Ints]:
-    """Add the rows that bring node memory to the device and update it to a plan on events.
+    """Add to a plan on events the rows (operations of a schedule) that bring node memory to the device and update it, one of each a batch.
 
-    phase: the batches of training or validation. known: the rows' columns (rank, unit ...), and handles (what `builder.add` returns) of
-    rows after which memory is known; compute: columns of rows that compute. Returns handles of the last row, and the bytes that stay
-    allocated until the batch is over, int64 [batches] each.
+    phase: the batches of training or validation. known: values of columns that those rows share (rank, unit ...), and the operations,
+    as handles that `builder.add` returned, after which memory is known. compute: as the first, of operations that compute. Returns
+    handles of the last operations, and the bytes that stay allocated until the batch is over, int64 [batches] each.
     """
     shape = phase.shape
     work = phase.work
