@@ -21,7 +21,7 @@ demo: install
 
 # The first tier: docs/testing.md.
 test: install check
-	$(ONE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --budget $(BUDGET)
+	$(ONE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" --budget $(BUDGET)
 
 # Everything, for hours; what has passed for these files is not run again.
 test-all: install
