@@ -26,7 +26,7 @@ def check() -> Iterator[Unit]:
 
 def fast() -> Iterator[Unit]:
     """The first tier, as `make test` runs it."""
-    yield Unit("fast", "", (*PYTEST, "-n", "2", "--dist", "worksteal", "-m", "not slow"))
+    yield Unit("fast", "", (*PYTEST, "-n", "2", "--dist", "loadfile", "-m", "not slow"))
 
 
 def _files_of(mark: str) -> list[str]:
