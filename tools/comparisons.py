@@ -3,7 +3,7 @@
     python tools/comparisons.py                    # what has no result yet; goes on after a kill
     python tools/comparisons.py snapshots/enron    # this one, whatever is there
     python tools/comparisons.py --pages            # write the pages anew from the results
-    python tools/comparisons.py --check            # plan all again: whose steps, targets or mathematics are others by now?
+    python tools/comparisons.py --check            # plan all again: whose steps, targets or mathematics are others by now? who is new?
 
 results/compare/PAGE/NAME.yaml is an experiment, beside it NAME.json what `chronoscale compare` found, and NAME.svg its figure;
 results/compare/PAGE.md shows all of a page. Data of the catalogue is read from CHRONOSCALE_DATA.
@@ -22,15 +22,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chronoscale.harness.compare.compare import compared
+from chronoscale.harness.compare.scale import at_scale
 from chronoscale.harness.compare.shown import rounded_table
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.keys.planners import planners
-from chronoscale.harness.planning.schedules import plan_with_costs_on_demand
+from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.table_formats import to_markdown
-from chronoscale.simulator import presets
-from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
 
 FOLDER = Path(__file__).parents[1] / "results" / "compare"
 RUNS = Path("runs")
@@ -43,16 +44,18 @@ INTRODUCTION = (
 
 def compare(experiment: Path) -> None:
     """Compare what an experiment file says; write its result and its figure beside it."""
-    RUNS.mkdir(exist_ok=True)
-    spent, begin = RUNS / f"{experiment.stem}.minutes", time.monotonic()
+    runs = RUNS / experiment.parent.name
+    runs.mkdir(parents=True, exist_ok=True)
+    spent, begin = runs / f"{experiment.stem}.minutes", time.monotonic()
     before = float(spent.read_text()) if spent.exists() else 0.0
     try:
-        command = [sys.executable, "-m", "chronoscale", "compare", str(experiment), "--runs", str(RUNS), "--json"]
+        command = [sys.executable, "-m", "chronoscale", "compare", str(experiment), "--runs", str(runs), "--json"]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     finally:
         minutes = before + (time.monotonic() - begin) / 60
         spent.write_text(str(minutes))
-    run = Run(max(RUNS.glob(f"{experiment.stem}-compare-*"), key=lambda folder: (folder / "status.json").stat().st_mtime_ns))
+    status = max(runs.glob(f"{experiment.stem}-compare-*/status.json"), key=lambda path: path.stat().st_mtime_ns)
+    run = Run(status.parent)
     result = {"made": time.strftime("%Y-%m-%d"), "minutes": round(minutes, 1), "environment": run.environment, **json.loads(printed)}
     experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     shutil.copy(run.folder / "compare.svg", experiment.with_suffix(".svg"))
@@ -62,7 +65,10 @@ def compare(experiment: Path) -> None:
 def page(name: str) -> str:
     """Return a page: of each of its experiments the verdict, table, figure, notes, experiment file and circumstances."""
     parts = [f"# Which strategy, at equal accuracy: {name}", INTRODUCTION]
-    for file in sorted((FOLDER / name).glob("*.json")):
+    results = sorted((FOLDER / name).glob("*.json"))
+    minutes = sum(json.loads(file.read_text())["minutes"] for file in results)
+    parts.append(f"All of this page took {minutes:.0f} minutes.")
+    for file in results:
         parts += _section(file, json.loads(file.read_text()))
     return "\n\n".join(parts) + "\n"
 
@@ -85,21 +91,28 @@ def _section(file: Path, result: Mapping[str, Any]) -> list[str]:
 
 
 def changed(file: Path) -> list[str]:
-    """Plan the strategies of a result again; return those that take other steps, or train on other targets, than they did."""
+    """Plan the strategies of a result again; return those that take other steps, or train on other targets, than they did, and those that
+    it does not have. Plans that ask for costs follow them, and are not checked."""
     result = json.loads(file.read_text())
-    (ranks,) = result["ranks"]
-    experiment = load(file.with_suffix(".yaml"), {"strategies": [row["strategy"] for row in result["strategies"]], "ranks": [ranks]})
-    workflow, others = workflow_of(experiment), []
-    costs = DatasheetCosts(presets.cluster(experiment.cluster).device)
+    experiment = compared(load(file.with_suffix(".yaml")))
+    workflow, known = workflow_of(experiment), {row["strategy"] for row in result["strategies"]}
+    others = [name for name in experiment.strategies if name not in known and not result["cluster"]]
     with tempfile.TemporaryDirectory() as folder:
         run = Run(Path(folder))
         data = workflow.store(experiment, run)
+        stored = workflow.stored(experiment, data)
         for row in result["strategies"]:
-            planner = planners(experiment)[row["strategy"]]
-            _, work = workflow.partition(experiment, run, data, workflow.stored(experiment, data), ranks, planner)
-            schedule, _ = plan_with_costs_on_demand(planner, work, ranks, lambda: costs)
+            planner, ranks = planners(experiment).get(row["strategy"]), row["ranks"]
+            if planner is None:
+                others.append(row["label"])
+                continue
+            _, work = workflow.partition(at_scale(experiment, ranks), run, data, stored, ranks, planner)
+            try:
+                schedule = plan_epoch(planner, work, ranks, UnmeasuredCosts())
+            except CostsNeeded:
+                continue
             if (schedule.iterations, schedule.targets, schedule.mathematics) != (row["steps"], row["targets"], row["mathematics"]):
-                others.append(planner.name)
+                others.append(row["label"])
     return others
 
 

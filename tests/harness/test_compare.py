@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from command_line import command, one_line
 
+from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.scores import SCORES
+from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.compare import sureness
 from chronoscale.harness.compare.compare import compared as prepare
@@ -19,14 +21,20 @@ from chronoscale.harness.compare.scaling import scaling_sentences
 from chronoscale.harness.compare.shown import rows, times
 from chronoscale.harness.compare.sureness import times_to_target
 from chronoscale.harness.compare.target import Target, reached_by_half, resolve
+from chronoscale.harness.compare.trainings import Contender, alike
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.strategies.costs import UNUSED
+from chronoscale.strategies.registry import STRATEGIES
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.workload import Hyper, Workload
 
 INF, NAN = float("inf"), float("nan")
 MSE, AP = SCORES["mse"], SCORES["ap"]
+WORK = Workload("w", statistics_of(GrowthGraph.rmat(16, 40, 4, 0.1, 1).sequence()), model_shape("t-gcn", 4, 4), Hyper(group_size=2))
 NAIVE = {"last value": 0.4, "training mean": 0.6}
 
 
@@ -79,7 +87,7 @@ def test_resamples_are_all_that_there_are(monkeypatch: pytest.MonkeyPatch) -> No
     first: list[str] = []
     for chosen in product(range(3), repeat=3):
         for ours, theirs in product(medians("a", chosen), medians("b", chosen)):
-            first.append("a" if ours <= theirs and ours < INF else "b")
+            first += ["a", "b"] if ours == theirs else 2 * ["a" if ours < theirs else "b"]
     for name in epochs:
         assert times.first_in[name] == pytest.approx(first.count(name) / len(first), abs=0.01)
     assert times.median("a") == 7.5 and times.median("b") == 5.0 and times.reached("a") == 2 and times.order == ["b", "a"]
@@ -91,6 +99,35 @@ def test_a_seed_that_is_hard_for_all_takes_nothing_from_the_first() -> None:
     """Resamples take the same seeds for all: who is ahead for each seed is ahead in all of them."""
     epochs = {"a": np.array([1.0, 10.0, 3.0]), "b": np.array([1.1, 11.0, 3.3])}
     assert times_to_target(epochs, {"a": (1.0,), "b": (1.0,)}, (0, 1, 2)).first_in == {"a": 1.0, "b": 0.0}
+
+
+def test_who_ties_is_not_crowned() -> None:
+    """Two that are equal share each resample, and a seed that is left out turns nothing."""
+    result = compared(outcome("a", (0.4, 0.3), (0.3,)), outcome("b", (0.4, 0.3), (0.3,)))
+    when = times(result)
+    assert when.first_in == {"a": 0.5, "b": 0.5} and when.without == {0: "a", 1: "a"}
+    text = said(result)
+    assert "a reaches it first on 1 rank: 1.00 s (1.00 s to 2.00 s), no faster than b (" in text
+    assert "It is first in 50% of resamples of 2 seeds and their timed epochs, so it is not told apart from b, and first" in text
+
+
+def test_simulated_draws_are_those_of_one_cluster_for_all() -> None:
+    """What is slow in a draw is slow for all: who is ahead in each draw is ahead; and the interval is that of the draws."""
+    epochs, draws = {"a": np.array([1.0]), "b": np.array([1.0])}, np.linspace(0.5, 1.5, 101)
+    taken = {"a": tuple(draws), "b": tuple(1.05 * draws)}
+    simulated = times_to_target(epochs, taken, (0,), simulated=True)
+    assert simulated.first_in == {"a": 1.0, "b": 0.0}
+    assert (simulated.low["a"], simulated.high["a"]) == pytest.approx((0.55, 1.45), abs=0.02)
+    assert times_to_target(epochs, taken, (0,)).first_in["a"] < 0.95
+
+
+def test_what_says_nothing_of_its_work_trains_alone() -> None:
+    """A strategy of a user's, on each number of GPUs."""
+    plan = STRATEGIES["psg"].plan(WORK, 1, UNUSED)
+    silent, told = plan.saying(0, "mine"), plan.saying(100, "abc")
+    one, four, other = Contender("mine", 1), Contender("mine", 4), Contender("other", 4)
+    assert alike({one: silent, four: silent}) == {one: (one,), four: (four,)}
+    assert alike({one: told, other: told, four: silent}) == {one: (one, other), four: (four,)}
 
 
 def test_half_of_an_even_number_of_seeds_is_enough() -> None:
@@ -122,7 +159,7 @@ def compared(*outcomes: StrategyOutcome, target: float = 0.3, epochs: int = 3) -
     seeds = tuple(range(len(outcomes[0].curves)))
     scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
     cluster = "h200" if len(scales) > 1 else ""
-    return Comparison(MSE, Target(MSE, target, "as the experiment asks"), outcomes, NAIVE, scales, epochs, seeds, cluster)
+    return Comparison(MSE, Target(MSE, target, "as the experiment asks"), outcomes, NAIVE, scales, epochs, seeds, (0.01,), cluster)
 
 
 def said(result: Comparison) -> str:
@@ -177,9 +214,9 @@ def test_more_gpus_pay_until_learning_slows() -> None:
         outcome("coarse", curve, epoch_s=1.0, ranks=8),
     )
     assert scaling_sentences(result, times(result)) == [
-        "fine: fastest to the target on 2 GPUs, after 2 epochs of 8 steps; on 8 GPUs an epoch takes 0.500 times as long, and the target is "
-        "not reached in 3 epochs of 2 steps",
-        "coarse: fastest to the target on 8 GPUs, after 2 epochs of 4 steps; on more, nothing was tried",
+        "fine: fastest to the target on 2 GPUs, after 2 epochs of 8 steps; on 8 GPUs an epoch takes 0.500 times as long, and half of its "
+        "trainings do not reach the target in 3 epochs of 2 steps",
+        "coarse: fastest to the target on 8 GPUs, after 2 epochs of 4 steps, the largest number that was compared",
     ]
     text = said(result)
     assert (
@@ -194,7 +231,7 @@ def test_more_gpus_pay_until_learning_slows() -> None:
         "epochs of 1 step"
     ]
     never = compared(outcome("a", (0.5,), ranks=1), outcome("a", (0.6,), ranks=2))
-    assert scaling_sentences(never, times(never)) == ["a: on no number of GPUs half of its trainings reach the target"]
+    assert scaling_sentences(never, times(never)) == ["a: no number of GPUs brings half of its trainings to the target"]
 
 
 COMPARED = {
@@ -249,7 +286,7 @@ def test_scales_learn_as_many_ranks_do_in_simulated_seconds(inline, experiment, 
         met = [value <= result["target"] for value in result["curves"][row["label"]]["0"]]
         assert row["to_target_s"] == (pytest.approx((met.index(True) + 1) * row["epoch_s"]) if any(met) else None)
     learned = {label: curves["0"] for label, curves in result["curves"].items()}
-    assert result["target"] == min(learned["psg on 1 GPU"]) and result["target_is"] == "what psg reaches, by half of its seeds"
+    assert result["target"] == min(learned["psg on 1 GPU"]) and result["target_is"] == "what psg on 1 GPU reaches, by half of its seeds"
     assert learned["psg on 1 GPU"] != learned["psg on 4 GPUs"]
     alone = file_with(file, ranks=[4], virtual=True, training={**COMPARED["training"], "learning_rate": 0.01})
     command("train", alone, "--strategy", "flaredtdg")
@@ -269,6 +306,13 @@ def test_a_scale_leaves_out_what_has_no_plan_for_it(inline, experiment, capsys) 
     assert result["ranks"] == [1]
     command("compare", experiment(**keys), "--gpus", "100", expect=2)
     assert one_line(capsys).startswith("error: distdgl on 100 GPUs is left out: ")
+    for options, message in (
+        (("--gpus", "100", "--target", "distdgl"), "distdgl on 100 GPUs is left out: "),
+        (("--gpus", "1,2", "--ranks", "2"), "--gpus learns and simulates on so many GPUs, --ranks executes on so many ranks here"),
+        (("--cluster", "polaris"), "--cluster is where --gpus are simulated; give --gpus, too"),
+    ):
+        command("compare", experiment(**keys), *options, expect=2)
+        assert message in one_line(capsys)
     command("compare", experiment(**keys), "--gpus", "many", expect=2)
     assert one_line(capsys) == "error: --gpus many: expected numbers, such as 1,8,64"
 
@@ -303,6 +347,8 @@ def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, c
         ({"compare": {"target": {"mse": 1, "ap": 1}}}, "compare.target: expected one score, or share, got mse, ap"),
         ({"strategies": ["psg", "tgl"]}, "strategies: 'tgl' is for streams"),
         ({"compare": {"rates": [0.1, 0.1]}}, "compare.rates: each once"),
+        ({"virtual": True}, "compare: virtual: true learns as GPUs do; say on how many: gpus in the file, or --gpus 1,8,64"),
+        ({"failures": {"mtbf_s": 1000.0}}, "compare: failures: trainings that nothing interrupts are compared"),
         ({"compare": {"target": "flaredtgd"}}, "compare.target: unknown strategy 'flaredtgd'"),
     ],
 )

@@ -30,11 +30,15 @@ def compare(
     seed: Seed = None,
 ) -> None:
     """Train every strategy to one target from several seeds; say who gets there first, how sure that is, and at what cost."""
+    if gpus is not None and ranks is not None:
+        raise UserError("--gpus learns and simulates on so many GPUs, --ranks executes on so many ranks here; give one of them")
     changes: dict[str, Any] = {"epochs": epochs, "ranks": None if ranks is None else [ranks], "cluster": cluster}
     if gpus is not None:
         changes |= {"virtual": True, "gpus": _counts(gpus)}
     given = {key: value for key, value in changes.items() if value is not None}
     experiment = read_experiment(file, seed, **given)
+    if cluster is not None and not experiment.virtual:
+        raise UserError("--cluster is where --gpus are simulated; give --gpus, too")
     keys = experiment.compare.model_dump(mode="json", exclude_unset=True)
     keys |= {} if target is None else {"target": _target(target)}
     keys |= {} if seeds is None else {"seeds": seeds}

@@ -27,7 +27,8 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
     if seats:
         experiment = fit_ranks_to_gpus(experiment)
     here = fingerprint(this_device(experiment.device)) | sharing(experiment)
-    here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(experiment.dataset.files)
+    files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
+    here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
+from chronoscale.errors import UserError
 from chronoscale.harness.compare.outcome import count_gpus, places
 from chronoscale.harness.compare.shown import FILE
 from chronoscale.harness.keys.experiment import Experiment
@@ -23,6 +24,8 @@ def report_comparison(run: Run, experiment: Experiment, name: str, run_name: str
     name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
     """
     record = run.read(FILE, dict[str, Any])
+    if "cluster" not in record:
+        raise UserError(f"{run.folder / FILE}: of an earlier version; compare again")
     title = f"Compared at equal accuracy: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
     table = pd.DataFrame(record["strategies"])
     return Advice(
@@ -47,9 +50,10 @@ def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
         row = points[label]
         panel, line = (row["strategy"], count_gpus(row["ranks"])) if len(scales) > 1 else ("", row["strategy"])
         panels.setdefault(panel, []).append(ErrorCurve(line, row["epoch_s"], list(by_seed.values())))
+    seeds = f"{len(record['seeds'])} seed{'s' * (len(record['seeds']) > 1)}"
     where = f"{'' if cluster else 'executed '}{places(scales, cluster)}"
     caption = (
-        f"Lines are medians over {len(record['seeds'])} seeds, bands their range; {where}, each strategy at its best rate. "
+        f"Lines are medians over {seeds}, bands their range; {where}, each strategy at its best rate. "
         f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
     )
     return error_curves(name, panels, score.title, record["naive"], record["target"], caption)

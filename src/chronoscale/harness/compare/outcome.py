@@ -63,7 +63,8 @@ class Comparison:
     """Everything that a run of `chronoscale compare` found out, by numbers of ranks and in the order of the experiment.
 
     naive: score on validation of predictions without a model, by name. scales: numbers of ranks, ascending. epochs, seeds: that were
-    trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a scale leaves out.
+    trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a scale leaves out; remarks: on how
+    epochs were simulated. rates: learning rates that each was tried with, ascending.
     """
 
     score: Score
@@ -73,8 +74,10 @@ class Comparison:
     scales: tuple[int, ...]
     epochs: int
     seeds: tuple[int, ...]
+    rates: tuple[float, ...] = ()
     cluster: str = ""
     refused: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def places(scales: Sequence[int], cluster: str) -> str:

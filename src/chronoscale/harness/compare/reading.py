@@ -6,9 +6,9 @@ import numpy as np
 
 from chronoscale.datasets.scores import Score, Scores
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, count_gpus
-from chronoscale.harness.compare.simulated import refused_sentences, simulated_epochs
+from chronoscale.harness.compare.simulated import refused_sentences, remark_sentences, simulated_epochs
 from chronoscale.harness.compare.target import resolve
-from chronoscale.harness.compare.trainings import Contender, TrainingKey, Trainings, seeds_of
+from chronoscale.harness.compare.trainings import Contender, TrainingKey, Trainings, rates_of, seeds_of
 from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.training.plans import TEST
@@ -23,19 +23,21 @@ def comparison(trainings: Trainings) -> Comparison:
     outcomes = _outcomes(trainings, score)
     scored = workflow_of(experiment).naive_scores(experiment, run)
     naive = {name: scores[score.key] for name, scores in scored.items() if score.key in scores}
-    best = {one.label: one.best(score) for one in outcomes}
-    for one in outcomes:  # a target that is a strategy's is what it reaches on the fewest ranks
-        best.setdefault(one.name, one.best(score))
-    target = resolve(experiment.compare.target, score, best, naive)
+    best, asked = {one.label: one.best(score) for one in outcomes}, experiment.compare.target
+    if isinstance(asked, str):  # a strategy's score is that on the fewest ranks
+        asked = next((one.label for one in outcomes if one.name == asked), asked)
+    target = resolve(asked, score, best, naive)
     scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
     cluster = experiment.cluster if experiment.virtual else ""
     refused = tuple(refused_sentences(experiment, run))
-    return Comparison(score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), cluster, refused)
+    remarks = tuple(remark_sentences(experiment, run))
+    rates = rates_of(experiment)
+    return Comparison(score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, remarks)
 
 
 def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]:
     """Outcomes, fewest ranks first, and in the order of the experiment."""
-    schedules, groups = trainings.schedules(), trainings.groups()
+    schedules, groups = trainings.schedules, trainings.groups
     several, seeds = len({ranks for _, ranks in schedules}) > 1, seeds_of(trainings.experiment)
     labels = {one: f"{one.strategy} on {count_gpus(one.ranks)}" if several else one.strategy for one in schedules}
     outcomes = {}

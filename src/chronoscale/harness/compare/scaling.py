@@ -23,21 +23,24 @@ def _sentence(result: Comparison, times: TimesToTarget, name: str, points: list[
     """points: the strategy's outcomes, by numbers of GPUs, ascending."""
     best = min(points, key=lambda one: times.median(one.label))
     if not np.isfinite(times.median(best.label)):
-        return f"{name}: on no number of GPUs half of its trainings reach the target"
+        return f"{name}: no number of GPUs brings half of its trainings to the target"
     text = f"{name}: fastest to the target on {count_gpus(best.ranks)}, after {_epochs(times, best)}"
     larger = points[points.index(best) + 1 :]
     if not larger:
-        return f"{text}; on more, nothing was tried"
+        return f"{text}, the largest number that was compared"
     after = larger[0]
     ratio = number(after.epoch_s / best.epoch_s, 3)
     if np.isfinite(times.median(after.label)):
         learns = f"the target takes {_epochs(times, after)}"
     else:
-        learns = f"the target is not reached in {result.epochs} epochs of {after.steps} steps"
+        learns = f"half of its trainings do not reach the target in {_of_steps(result.epochs, after)}"
     return f"{text}; on {count_gpus(after.ranks)} an epoch takes {ratio} times as long, and {learns}"
 
 
 def _epochs(times: TimesToTarget, one: StrategyOutcome) -> str:
     """Epochs to the target, as half of the seeds need them, and their steps."""
-    count = round(times.median(one.label) / one.epoch_s)
-    return f"{count} epoch{'s' * (count != 1)} of {one.steps} step{'s' * (one.steps != 1)}"
+    return _of_steps(round(times.median(one.label) / one.epoch_s), one)
+
+
+def _of_steps(epochs: int, one: StrategyOutcome) -> str:
+    return f"{epochs} epoch{'s' * (epochs != 1)} of {one.steps} step{'s' * (one.steps != 1)}"

@@ -24,7 +24,7 @@ FILE = "compare.json"  # in the run's folder: as `summary` returns it
 def times(result: Comparison) -> TimesToTarget:
     """Return when every strategy of a comparison reaches its target, and how sure that is."""
     epochs = {one.label: one.epochs_to(result.target) for one in result.outcomes}
-    return times_to_target(epochs, {one.label: one.passes_s for one in result.outcomes}, result.seeds)
+    return times_to_target(epochs, {one.label: one.passes_s for one in result.outcomes}, result.seeds, bool(result.cluster))
 
 
 def rows(result: Comparison) -> pd.DataFrame:
@@ -51,7 +51,8 @@ def rows(result: Comparison) -> pd.DataFrame:
                 "reached": when.reached(name),
                 "seeds": len(result.seeds),
                 "first_in": when.first_in[name],
-                "epochs_to_target": _known(when.median(name) / one.epoch_s),
+                "epochs_to_target": (to_target := _known(round(median / one.epoch_s) if np.isfinite(median) else median)),
+                "steps_to_target": to_target * one.steps,
                 "epoch_s": one.epoch_s,
                 "steps": one.steps,
                 "targets": one.targets,
@@ -93,6 +94,7 @@ def rounded_table(record: Mapping[str, Any]) -> pd.DataFrame:
                 "reached": f"{row['reached']} of {row['seeds']}",
                 "first in": f"{row['first_in']:.0%}",
                 "epoch": seconds(row["epoch_s"]),
+                "epochs": "" if row["epochs_to_target"] is None else f"{row['epochs_to_target']:g}",
                 "steps": row["steps"],
                 "targets": f"{row['targets']:,}",
                 f"best {title}": _number(row["best"], 4),
@@ -119,10 +121,12 @@ def notes(result: Comparison) -> list[str]:
     """Return sentences beside a comparison: what times and rates are, naive predictions, failed trainings, shared ones."""
     counted = "a time to the target is a seed's epochs times the median epoch, without what happens once before"
     if result.cluster:
-        lines = [f"{counted}; virtual ranks learned what so many GPUs learn, epochs are simulated, and their error is in no interval"]
+        certain = all(len(one.passes_s) == 1 for one in result.outcomes)
+        doubt = ", whose error is in no interval" if certain else ", in draws of what is uncertain"
+        lines = [f"{counted}; virtual ranks learned what so many GPUs learn, and epochs are simulated{doubt}"]
     else:
         lines = [f"{counted}; epochs were timed in turns"]
-    lines += result.refused
+    lines += [*result.refused, *result.remarks]
     if result.naive:
         rivals = ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items())
         lines.append(f"without a model: {rivals}")
@@ -131,6 +135,9 @@ def notes(result: Comparison) -> list[str]:
         if one.label == one.group[0]:
             if len(one.group) > 1:
                 lines.append(f"{', '.join(one.group)} train alike, and share trainings")
+            if one.rate in (rates := result.rates)[:: max(len(rates) - 1, 1)] and len(rates) > 1:
+                end = "lowest" if one.rate == rates[0] else "highest"
+                lines.append(f"{one.label}: its best learning rate, {one.rate:g}, is the {end} of those tried; another may be better")
             lines += [f"{one.label}, seed {seed}: {text}" for seed, text in one.failed.items()]
     return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from chronoscale.harness.compare.scale import at_scale, scale_folder, scales_of
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.cost_models import cluster_costs
+from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.planning.schedules import plan_preparation
 from chronoscale.harness.runs.passes import PREPARATION, SCHEDULE
 from chronoscale.harness.runs.run_folder import Run
@@ -28,12 +29,15 @@ FILE = "simulated.json"
 class SimulatedEpoch:
     """Epoch of one strategy on the GPUs of one scale of `chronoscale compare`.
 
-    seconds: in every draw of what is uncertain, one where nothing is. peak_bytes: of the fullest GPU. refused: why there is no such epoch,
+    seconds: in every draw of what is uncertain, one where nothing is. peak_bytes: of the fullest GPU. costs: by name. idle: GPUs without
+    work. refused: why there is no such epoch,
     as the strategy cannot be planned for so many GPUs, or does not fit in their memory; '' where there is one.
     """
 
     seconds: tuple[float, ...] = ()
     peak_bytes: int = 0
+    costs: str = ""
+    idle: int = 0
     refused: str = ""
 
 
@@ -41,13 +45,14 @@ def simulate_scale(experiment: Experiment, run: Run) -> None:
     """Plan every strategy for so many GPUs of the cluster, on the data as virtual ranks will train on it, and replay each schedule.
 
     Fills a piece of the run (`scale_folder`) with schedules, and with epochs (`FILE`), one record a strategy. experiment: with one number
-    of ranks. Raises UserError where the cluster has fewer GPUs.
+    of ranks. The cluster has as many machines as they take. Raises UserError as `affordable`.
     """
     gpus = experiment.ranks[0]
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     costs, workflow = cluster_costs(experiment, cluster), workflow_of(experiment)
     data = workflow.store(experiment, run)
     stored = workflow.stored(experiment, data)
+    affordable(planners(experiment), stored, [gpus])
 
     def epoch(name: str, part: Path) -> SimulatedEpoch:
         planner = planners(experiment, executed=True)[name]
@@ -61,7 +66,8 @@ def simulate_scale(experiment: Experiment, run: Run) -> None:
         result.schedule.save(part / f"{name}{SCHEDULE}")
         if planner.prepares:
             plan_preparation(planner, work, gpus, costs).save(part / f"{name}{PREPARATION}")
-        return SimulatedEpoch(result.point.draws_s or (result.trace.span_ns / 1e9,), result.point.peak_bytes)
+        point = result.point
+        return SimulatedEpoch(point.draws_s or (result.trace.span_ns / 1e9,), point.peak_bytes, point.costs, point.idle_ranks)
 
     def make(part: Path) -> None:
         epochs = {name: asdict(epoch(name, part)) for name in experiment.strategies}
@@ -77,12 +83,18 @@ def simulated_epochs(folder: Path) -> Mapping[str, SimulatedEpoch]:
 
 def refused_sentences(experiment: Experiment, run: Run) -> list[str]:
     """Return a sentence for each strategy that `chronoscale compare` leaves out on a number of GPUs, and why."""
-    if not experiment.virtual:
-        return []
-    epochs = {gpus: simulated_epochs(run.folder / scale_folder(at_scale(experiment, gpus))) for gpus in scales_of(experiment)}
-    return [
-        f"{name} on {count_gpus(gpus)} is left out: {epoch.refused}"
-        for gpus, by_name in epochs.items()
-        for name, epoch in by_name.items()
-        if epoch.refused
-    ]
+    return [f"{name} on {count_gpus(gpus)} is left out: {epoch.refused}" for gpus, name, epoch in _epochs(experiment, run) if epoch.refused]
+
+
+def remark_sentences(experiment: Experiment, run: Run) -> list[str]:
+    """Return sentences on the simulated epochs of a run of `chronoscale compare`: by which costs, and whose GPUs have no work."""
+    epochs = [(gpus, name, epoch) for gpus, name, epoch in _epochs(experiment, run) if not epoch.refused]
+    costs = [f"times of operations: {', '.join(named)}"] if (named := sorted({epoch.costs for _, _, epoch in epochs})) else []
+    return costs + [f"{name} on {count_gpus(gpus)}: {epoch.idle} without work" for gpus, name, epoch in epochs if epoch.idle]
+
+
+def _epochs(experiment: Experiment, run: Run) -> Iterator[tuple[int, str, SimulatedEpoch]]:
+    """Yield what was simulated: number of GPUs, strategy, epoch."""
+    for gpus in scales_of(experiment) if experiment.virtual else ():
+        for name, epoch in simulated_epochs(run.folder / scale_folder(at_scale(experiment, gpus))).items():
+            yield gpus, name, epoch

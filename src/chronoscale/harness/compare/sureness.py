@@ -47,38 +47,49 @@ def median(times: Floats) -> float:
     return float(np.sort(times)[(len(times) - 1) // 2])
 
 
-def times_to_target(epochs: Mapping[str, Floats], passes_s: Mapping[str, tuple[float, ...]], seeds: tuple[int, ...]) -> TimesToTarget:
+def times_to_target(
+    epochs: Mapping[str, Floats], passes_s: Mapping[str, tuple[float, ...]], seeds: tuple[int, ...], simulated: bool = False
+) -> TimesToTarget:
     """Return the times to the target for `chronoscale compare`: the epochs that each seed takes, times the median epoch, both resampled.
 
     epochs: strategy -> epochs to the target, float64 [seeds], infinite where never reached. passes_s: strategy -> seconds of its timed
-    epochs. Seeds are resampled for all strategies alike, since a seed's luck is shared; timed epochs for each by itself.
+    epochs, or of a simulated one in each draw of what is uncertain. Seeds are resampled for all strategies alike, since a seed's luck is
+    shared; so are simulated draws, one a resample, since a cluster is as it is for all; timed epochs for each strategy by itself.
     """
     names = list(epochs)
     seconds = {name: epochs[name] * float(np.median(passes_s[name])) for name in names}
     draw = np.random.default_rng(0)
     chosen = draw.integers(len(seeds), size=(DRAWS, len(seeds)))
+    drawn = draw.permutation(DRAWS)
     medians = np.empty((DRAWS, len(names)))
     for column, name in enumerate(names):
         passes = np.array(passes_s[name])
-        epoch_s = np.median(passes[draw.integers(len(passes), size=(DRAWS, len(passes)))], axis=1)
+        if simulated:
+            epoch_s = passes[drawn % len(passes)]
+        else:
+            epoch_s = np.median(passes[draw.integers(len(passes), size=(DRAWS, len(passes)))], axis=1)
         ordered = np.sort(epochs[name][chosen], axis=1)
         medians[:, column] = ordered[:, (len(seeds) - 1) // 2] * epoch_s
-    first = np.where(np.isfinite(medians.min(1)), medians.argmin(1), -1)
+    least = medians.min(1, keepdims=True)
+    first = (medians == least) & np.isfinite(least)
+    first = first / np.maximum(first.sum(1, keepdims=True), 1)  # those that tie share the place
     ends = {name: np.quantile(medians[:, column], (0.05, 0.95), method="nearest") for column, name in enumerate(names)}
     without: dict[int, str] = {}
     if len(seeds) > 1:
-        without = {seed: _first({name: np.delete(seconds[name], place) for name in names}) for place, seed in enumerate(seeds)}
+        leader = min(names, key=lambda name: median(seconds[name]))
+        without = {seed: _first({name: np.delete(seconds[name], place) for name in names}, leader) for place, seed in enumerate(seeds)}
     return TimesToTarget(
         seconds,
         {name: float(low) for name, (low, _) in ends.items()},
         {name: float(high) for name, (_, high) in ends.items()},
-        {name: float((first == column).mean()) for column, name in enumerate(names)},
+        {name: float(first[:, column].mean()) for column, name in enumerate(names)},
         without,
     )
 
 
-def _first(seconds: Mapping[str, Floats]) -> str:
-    """The strategy whose middle time is the least, of an even number the later of the two: nobody is first by half of the seeds."""
+def _first(seconds: Mapping[str, Floats], leader: str) -> str:
+    """The strategy whose middle time is the least, of an even number the later of the two: nobody is first by half of the seeds. leader:
+    who is first with all seeds, and stays so where it ties."""
     middle = {name: float(np.sort(times)[len(times) // 2]) for name, times in seconds.items()}
-    best = min(middle, key=middle.__getitem__)
+    best = min(middle, key=lambda name: (middle[name], name != leader))
     return best if np.isfinite(middle[best]) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,13 +67,14 @@ def alike(schedules: Mapping[Contender, Schedule]) -> dict[Contender, tuple[Cont
     """
     groups: dict[str, list[Contender]] = {}
     for contender, schedule in schedules.items():
-        groups.setdefault(schedule.mathematics or str(contender), []).append(contender)
+        known = schedule.targets and schedule.mathematics  # a strategy that says nothing of its work trains alone
+        groups.setdefault(known or str(contender), []).append(contender)
     return {contenders[0]: tuple(contenders) for contenders in groups.values()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trainings:
-    """The trainings of a run of `chronoscale compare`, done and to be done.
+    """The trainings of a run of `chronoscale compare`, done and to be done, once all its epochs are timed or simulated.
 
     experiment: as `compared` returns it. run: which holds the schedules that were timed, or simulated.
     """
@@ -84,20 +86,22 @@ class Trainings:
         """Return the folder of the schedules for so many ranks and their timed passes, or simulated epochs."""
         return self.run.folder / scale_folder(at_scale(self.experiment, ranks))
 
+    @cached_property
     def schedules(self) -> dict[Contender, Schedule]:
         """Return the schedules that are compared: fewest ranks first, and in the order of the experiment."""
         found = {ranks: load_schedules(self.timed(ranks)) for ranks in scales_of(self.experiment)}
         names = self.experiment.strategies
         return {Contender(name, ranks): planned[name] for ranks, planned in found.items() for name in names if name in planned}
 
+    @cached_property
     def groups(self) -> dict[Contender, tuple[Contender, ...]]:
         """Return the contenders that train alike, by the first of each group."""
-        return alike(self.schedules())
+        return alike(self.schedules)
 
     def train(self, on_progress: OnProgress) -> None:
         """Train all that is not trained yet: each group at every rate from the first seed, then at its best rate from the others."""
         first, *others = seeds_of(self.experiment)
-        groups, rates = self.groups(), rates_of(self.experiment)
+        groups, rates = self.groups, rates_of(self.experiment)
         total = len(groups) * (len(rates) + len(others))
         keys = [TrainingKey(contender, rate, first) for rate in rates for contender in groups]
         done = 0
@@ -137,7 +141,7 @@ class Trainings:
 
     def keys(self) -> Iterator[TrainingKey]:
         """Yield the trainings that the run has begun."""
-        for contender in self.groups():
+        for contender in self.groups:
             for rate in rates_of(self.experiment):
                 for seed in seeds_of(self.experiment):
                     if (self.folder(key := TrainingKey(contender, rate, seed)) / "epochs").exists():

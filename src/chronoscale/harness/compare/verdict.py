@@ -20,8 +20,9 @@ def verdict(result: Comparison, times: TimesToTarget) -> str:
         best = {one.label: result.score.best(one.best(result.score)) for one in result.outcomes}
         leader = result.score.best(best.values())
         name = next((name for name, value in best.items() if value == leader), "")
+        epochs = f"{result.epochs} epoch{'s' * (result.epochs != 1)}"
         nearest = f"; the best is {name} with {result.score.describe(leader)}" if name else ""
-        return f"{target} No strategy reaches it in half of its trainings within {result.epochs} epochs {place}{nearest}."
+        return f"{target} No strategy reaches it in half of its trainings within {epochs} {place}{nearest}."
     lead = f"{first} reaches it first {place}: {_with_ends(times, first)}"
     followers = [name for name in others if np.isfinite(times.median(name))]
     if not others:
@@ -29,7 +30,8 @@ def verdict(result: Comparison, times: TimesToTarget) -> str:
     if followers:
         second = followers[0]
         ratio = times.median(second) / times.median(first)
-        lead += f", {number(ratio, 3)} times as fast as {second} ({_with_ends(times, second)})"
+        faster = f"{number(ratio, 3)} times as fast as" if ratio > 1 else "no faster than"
+        lead += f", {faster} {second} ({_with_ends(times, second)})"
     else:
         lead += "; no other strategy reaches it in half of its trainings"
     return f"{target} {lead}. {_surely(result, times, first)}"

@@ -63,7 +63,7 @@ class Collection:
             number = len(self.advice) + 1
             self.advice.append(report_advice(run, experiment, f"advice{f'-{number}' * (number > 1)}", name))
         elif run.status.command == "compare" and run.complete:
-            number = sum(advice.kind == "executed" for advice in self.advice) + 1
+            number = sum(advice.name.startswith("compare") for advice in self.advice) + 1
             self.advice.append(report_comparison(run, experiment, f"compare{f'-{number}' * (number > 1)}", name))
         elif not results:
             notes.append(f"a run of `chronoscale {run.status.command}`, it holds no result that a report shows.")
