@@ -222,6 +222,7 @@ def test_the_ladder_ends_with_fewer_bytes() -> None:
     assert {"executed, stackof", "executed, stackof, network of 20 MB/s"} < set(lines.index)
 
 
+@pytest.mark.slow
 def test_what_is_shared_need_not_be_fetched() -> None:
     means = ours(run("figure", 12))
     for how in ("recent", "decay"):
@@ -232,6 +233,7 @@ def test_what_is_shared_need_not_be_fetched() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_larger_alpha_says_less() -> None:
     table = run("figure", 14).tables["alphas"].set_index("how")
     spoken = [table["share"][f"alpha {alpha:g}"] for alpha in (0.0, 0.3, 2.0)]

@@ -190,6 +190,7 @@ def test_a_run_that_was_lost_after_its_last_epoch_is_tested(experiment, inline, 
     assert left(folder) == sound and (folder / "checkpoint.pt").read_bytes() == checkpoint
 
 
+@pytest.mark.slow
 def test_more_ranks_than_events_train_all_the_same(experiment, capsys):
     """One batch holds all events: the second rank has none, and says so; losses are those of one rank."""
     losses = []

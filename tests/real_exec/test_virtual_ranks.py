@@ -37,7 +37,7 @@ FEW = {  # each kind of program once
         (2, "t-gcn", "dynagraph"),
         (2, "mpnn-lstm", "dynahb"),
     ),
-    *((2, "dcrnn", "dist-index"), (2, "tgn", "fast"), (2, "apan", "memshare"), (4, "jodie", "memshare"), (4, "gat-lstm", "esdg")),
+    *((2, "dcrnn", "dist-index"), (2, "tgn", "fast"), (2, "apan", "memshare"), (2, "jodie", "memshare"), (2, "gat-lstm", "esdg")),
 }
 
 
