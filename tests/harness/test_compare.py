@@ -109,6 +109,8 @@ def test_who_ties_is_not_crowned() -> None:
     text = said(result)
     assert "a reaches it first on 1 rank: 1.00 s (1.00 s to 2.00 s), no faster than b (" in text
     assert "It is first in 50% of resamples of 2 seeds and their timed epochs, so it is not told apart from b, and first" in text
+    three = compared(*(outcome(name, (0.4, 0.3), (0.3,)) for name in "abc"))
+    assert "so it is not told apart from b and c, and first" in said(three)
 
 
 def test_simulated_draws_are_those_of_one_cluster_for_all() -> None:

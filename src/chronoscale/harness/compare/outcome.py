@@ -85,10 +85,15 @@ def places(scales: Sequence[int], cluster: str) -> str:
 
     scales: numbers of ranks. cluster: on which epochs are simulated, '' where they were timed.
     """
-    *before, last = map(str, scales)
-    counts = f"{', '.join(before)} and {last}" if before else last
+    counts = listed(list(map(str, scales)))
     many = "s" * (counts != "1")
     return f"on {counts} GPU{many} of {cluster}, simulated" if cluster else f"on {counts} rank{many}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words in a row, such as "a, b and c"; at least one."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def count_gpus(count: int) -> str:

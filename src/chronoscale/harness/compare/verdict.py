@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chronoscale.harness.compare.outcome import Comparison, places
+from chronoscale.harness.compare.outcome import Comparison, listed, places
 from chronoscale.harness.compare.sureness import TimesToTarget
 from chronoscale.reports.numbers import number, seconds
 
@@ -51,7 +51,7 @@ def _surely(result: Comparison, times: TimesToTarget, first: str) -> str:
     rivals = [name for name in times.order[1:] if times.first_in[name] > 1 - SURE]
     text = f"It is first in {share:.0%} of resamples of {count} seeds and their {'simulated' if result.cluster else 'timed'} epochs"
     if share < SURE and rivals:
-        text += f", so it is not told apart from {' and '.join(rivals)}"
+        text += f", so it is not told apart from {listed(rivals)}"
     turning = [f"{seed}, {name} is" if name else f"{seed}, nobody is" for seed, name in times.without.items() if name != first]
     if not turning:
         return f"{text}, and first whichever seed is left out."
