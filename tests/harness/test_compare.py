@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from chronoscale.harness.compare import sureness
 from chronoscale.harness.compare.compare import compared as prepare
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, count_gpus
 from chronoscale.harness.compare.scaling import scaling_sentences
-from chronoscale.harness.compare.shown import rows, times
+from chronoscale.harness.compare.shown import notes, rows, times
 from chronoscale.harness.compare.sureness import times_to_target
 from chronoscale.harness.compare.target import Target, reached_by_half, resolve
 from chronoscale.harness.compare.trainings import Contender, alike
@@ -195,6 +196,19 @@ def test_one_seed_that_decides_is_named() -> None:
     assert "lucky reaches it first" in text and "so it is not told apart from steady" in text
     assert text.endswith("One seed decides: without seed 0, steady is first; without seed 1, steady is first.")
     assert said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0))).endswith("One seed says nothing of how sure this is.")
+
+
+def test_a_rate_at_the_end_of_the_grid_is_told() -> None:
+    """Where another might be better; not of strategies that share a training, and not of a grid of one."""
+    outcomes = [
+        outcome("a", (0.3,)),
+        outcome("b", (0.3,)),
+        replace(outcome("c", (0.3,)), rate=0.03),
+        replace(outcome("d", (0.3,)), group=("a", "d")),
+    ]
+    told = [line for line in notes(replace(compared(*outcomes), rates=(0.01, 0.03, 0.1))) if "learning rate" in line]
+    assert told == ["another learning rate may be better: 0.01, the lowest of those tried, is the best of a and b"]
+    assert not any("learning rate" in line for line in notes(compared(*outcomes)))
 
 
 def test_scores_at_equal_steps_are_those_of_the_fewest() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
-from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, places
+from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, listed, places
 from chronoscale.harness.compare.scaling import scaling_sentences
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
 from chronoscale.harness.compare.target import reached_by_half
@@ -131,15 +131,23 @@ def notes(result: Comparison) -> list[str]:
         rivals = ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items())
         lines.append(f"without a model: {rivals}")
     lines += scaling_sentences(result, times(result))
+    lines += _ends_of_the_grid(result)
     for one in result.outcomes:
         if one.label == one.group[0]:
             if len(one.group) > 1:
                 lines.append(f"{', '.join(one.group)} train alike, and share trainings")
-            if one.rate in (rates := result.rates)[:: max(len(rates) - 1, 1)] and len(rates) > 1:
-                end = "lowest" if one.rate == rates[0] else "highest"
-                lines.append(f"{one.label}: its best learning rate, {one.rate:g}, is the {end} of those tried; another may be better")
             lines += [f"{one.label}, seed {seed}: {text}" for seed, text in one.failed.items()]
     return lines
+
+
+def _ends_of_the_grid(result: Comparison) -> list[str]:
+    """Sentences on strategies whose best learning rate is the lowest or the highest of those tried."""
+    rates = result.rates
+    sentences = []
+    for end, rate in (("lowest", rates[0]), ("highest", rates[-1])) if len(rates) > 1 else ():
+        if labels := [one.label for one in result.outcomes if one.label == one.group[0] and one.rate == rate]:
+            sentences.append(f"another learning rate may be better: {rate:g}, the {end} of those tried, is the best of {listed(labels)}")
+    return sentences
 
 
 def where(result: Comparison) -> str:
