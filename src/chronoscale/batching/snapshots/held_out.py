@@ -21,12 +21,14 @@ class SnapshotSplit(NamedTuple):
 class HeldOut:
     """Shares of a snapshot sequence that are held out from training: the last `test` of the snapshots, and `validation` of them before
     those (FlareDTDG §4.1 predicts the next snapshot).
+    live: optimiser steps on every test snapshot once it is scored, before the next one is predicted.
 
-    Raises UserError for shares below 0, or that leave nothing.
+    Raises UserError for shares below 0, or that leave nothing, and for live steps without a test.
     """
 
     validation: float = 0.0
     test: float = 0.0
+    live: int = 0
 
     def __post_init__(self) -> None:
         for key, share in (("validation", self.validation), ("test", self.test)):
@@ -35,6 +37,8 @@ class HeldOut:
         if not self.validation + self.test < 1:
             shares = f"{self.validation:g} and {self.test:g}"
             raise UserError(f"training.validation, training.test: expected shares of the snapshots with a sum below 1, got {shares}")
+        if self.live and not self.test:
+            raise UserError("training.live: steps on test snapshots, and nothing tests; set training.test")
 
     @property
     def share(self) -> float:

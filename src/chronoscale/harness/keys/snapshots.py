@@ -96,6 +96,11 @@ class SnapshotTraining(Training):
     )
     tune_epochs: Size = Field(3, description="that each setting is trained to be validated, if `tune`")
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
+    live: Steps = Field(
+        0,
+        description="optimiser steps on every test snapshot once it is scored, before the next one is predicted (ROLAND's live update); 0: "
+        "the test trains nothing",
+    )
 
 
 class SnapshotExperiment(Experiment):
@@ -138,7 +143,7 @@ class SnapshotExperiment(Experiment):
             seed=self.seed,
             recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks, t.split == "whole"),
             task=t.task,
-            held=HeldOut(t.validation, t.test),
+            held=HeldOut(t.validation, t.test, t.live),
             links=LinkProtocol(t.ranked, t.negatives),
         )
 

@@ -10,6 +10,7 @@ from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, GroupEvaluation, RunningEvaluation
+from chronoscale.real_exec.snapshots.live_evaluation import LiveEvaluation
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.trainer import Trainer
@@ -20,11 +21,12 @@ from chronoscale.strategies.workload import Hyper
 
 @dataclass(frozen=True, slots=True)
 class ScoredSplits:
-    """The held-out snapshots that validate and those that test, with the evaluation that scores a model on them; an empty part has no
+    """The held-out snapshots that validate and those that test, with the evaluations that score a model on them; an empty part has no
     scores.
     """
 
     evaluation: Evaluation
+    tested: Evaluation
     validation: range
     test: range
 
@@ -34,7 +36,7 @@ class ScoredSplits:
 
     def test_scores(self, model: SnapshotModel) -> Mapping[str, float]:
         """Return a model's scores on the test snapshots, by key. Called on every rank."""
-        return self.evaluation.scores(model, self.test) if self.test else {}
+        return self.tested.scores(model, self.test) if self.test else {}
 
 
 MakeScoredSplits = Callable[[SnapshotMaterial, Hyper, Context, Schedule], ScoredSplits]
@@ -45,8 +47,7 @@ def group_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, sch
 
     material: the snapshots on this rank. hyper: says which are held out. schedule: not read.
     """
-    split = hyper.held.split(len(material.snapshots))
-    return ScoredSplits(GroupEvaluation(material, hyper, context), split.validation, split.test)
+    return _splits(GroupEvaluation(material, hyper, context), LiveEvaluation(material, hyper, context, running=False), material, hyper)
 
 
 def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
@@ -57,8 +58,7 @@ def running_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, s
     keeping = WindowRetention.of(schedule)
     if not keeping.inherits:
         return group_splits(material, replace(hyper, group_size=keeping.decay.window), context, schedule)
-    split = hyper.held.split(len(material.snapshots))
-    return ScoredSplits(RunningEvaluation(material, hyper, context), split.validation, split.test)
+    return _splits(RunningEvaluation(material, hyper, context), LiveEvaluation(material, hyper, context, running=True), material, hyper)
 
 
 def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, schedule: Schedule) -> ScoredSplits:
@@ -67,6 +67,11 @@ def window_splits(material: SnapshotMaterial, hyper: Hyper, context: Context, sc
     material: the snapshots on this rank. hyper: says which are held out and how long windows are. schedule: not read.
     """
     return group_splits(material, replace(hyper, group_size=hyper.recency.decay.window), context, schedule)
+
+
+def _splits(evaluation: Evaluation, live: Evaluation, material: SnapshotMaterial, hyper: Hyper) -> ScoredSplits:
+    split = hyper.held.split(len(material.snapshots))
+    return ScoredSplits(evaluation, live if hyper.held.live else evaluation, split.validation, split.test)
 
 
 class ScoredProgram(Program):
