@@ -108,7 +108,7 @@ def test_who_ties_is_not_crowned() -> None:
     when = times(result)
     assert when.first_in == {"a": 0.5, "b": 0.5} and when.without == {0: "a", 1: "a"}
     text = said(result)
-    assert "a reaches it first on 1 rank: 1.00 s (1.00 s to 2.00 s), no faster than b (" in text
+    assert "On 1 rank, a reaches it first: 1.00 s (1.00 s to 2.00 s), no faster than b (" in text
     assert "It is first in 50% of resamples of 2 seeds and their timed epochs, so it is not told apart from b, and first" in text
     three = compared(*(outcome(name, (0.4, 0.3), (0.3,)) for name in "abc"))
     assert "so it is not told apart from b and c, and first" in said(three)
@@ -175,9 +175,9 @@ def test_who_misses_the_target_is_never_first() -> None:
     good = outcome("good", (0.5, 0.3, 0.3), (0.4, 0.3, 0.2))
     result = compared(fast, good)
     assert said(result) == (
-        "Target: validation MSE 0.3, as the experiment asks. good reaches it first on 1 rank: 2.00 s (2.00 s to 2.00 s); no other strategy "
-        "reaches it in half of its trainings. It is first in 100% of resamples of 2 seeds and their timed epochs, and first whichever seed "
-        "is left out."
+        "Target: validation MSE 0.3, as the experiment asks. On 1 rank, good reaches it first: 2.00 s (2.00 s to 2.00 s); no other "
+        "strategy reaches it in half of its trainings. It is first in 100% of resamples of 2 seeds and their timed epochs, and first "
+        "whichever seed is left out."
     )
     table = rows(result)
     assert table["strategy"].tolist() == ["good", "fast"] and table["reached"].tolist() == [2, 0] and math.isnan(table["rank_hours"][1])
@@ -236,7 +236,7 @@ def test_more_gpus_pay_until_learning_slows() -> None:
     ]
     text = said(result)
     assert (
-        "fine on 2 GPUs reaches it first on 1, 2 and 8 GPUs of h200, simulated: 1.00 s" in text
+        "On 1, 2 and 8 GPUs of h200, simulated, fine on 2 GPUs reaches it first: 1.00 s" in text
         and "2.00 times as fast as fine on 1 GPU (" in text
     )
     table = rows(result).set_index("label")

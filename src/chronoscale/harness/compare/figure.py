@@ -56,4 +56,4 @@ def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
         f"Lines are medians over {seeds}, bands their range; {where}, each strategy at its best rate. "
         f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
     )
-    return error_curves(name, panels, score.title, record["naive"], record["target"], caption)
+    return error_curves(name, panels, score.title, record["naive"], record["target"], caption, is_error=score.better == "lower")

@@ -23,7 +23,7 @@ def verdict(result: Comparison, times: TimesToTarget) -> str:
         epochs = f"{result.epochs} epoch{'s' * (result.epochs != 1)}"
         nearest = f"; the best is {name} with {result.score.describe(leader)}" if name else ""
         return f"{target} No strategy reaches it in half of its trainings within {epochs} {place}{nearest}."
-    lead = f"{first} reaches it first {place}: {_with_ends(times, first)}"
+    lead = f"{place[0].upper()}{place[1:]}, {first} reaches it first: {_with_ends(times, first)}"
     followers = [name for name in others if np.isfinite(times.median(name))]
     if not others:
         return f"{target} {lead}; there is nothing to compare with."

@@ -26,12 +26,18 @@ class ErrorCurve(NamedTuple):
 
 
 def error_curves(
-    name: str, panels: Mapping[str, Sequence[ErrorCurve]], title: str, naive: Mapping[str, float], target: float, caption: str
+    name: str,
+    panels: Mapping[str, Sequence[ErrorCurve]],
+    title: str,
+    naive: Mapping[str, float],
+    target: float,
+    caption: str,
+    is_error: bool = False,
 ) -> Drawing:
     """Draw scores on validation against seconds for `chronoscale compare`: the median over seeds as a line, their range as a band.
 
     name: of its file. panels: curves side by side, by the panel's title. title: of the score, for the axis. naive: scores of predictions
-    without a model, dotted. target: dashed.
+    without a model, dotted. target: dashed. is_error: lower is better; the axis is logarithmic.
     """
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
     styles = looks(labels)
@@ -39,7 +45,7 @@ def error_curves(
     rows = -(-len(panels) // columns)
 
     def paint(figure: Figure) -> None:
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
+        grid = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
         for axes, (panel, curves) in zip(grid, panels.items(), strict=False):
             for curve in curves:
                 _paint_curve(axes, curve, styles[curve.label])
@@ -48,7 +54,11 @@ def error_curves(
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(lambda value, _: seconds(value))
             axes.tick_params(labelbottom=True, labelleft=True)
-        for axes in list(grid)[len(panels) :]:
+            if is_error:
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                axes.yaxis.set_minor_formatter(lambda value, _: "")
+        for axes in grid[len(panels) :]:
             axes.set_visible(False)
         figure.supxlabel("training, s", fontsize="medium")
         figure.supylabel(f"validation {title}", fontsize="medium")
