@@ -21,5 +21,5 @@ def test_a_page_is_that_of_its_results(page: str) -> None:
     text = (comparisons.FOLDER / f"{page}.md").read_text()
     assert text == comparisons.page(page), f"python tools/comparisons.py --pages writes {page}.md anew"
     shown = {file.stem for file in (comparisons.FOLDER / page).glob("*.json")}
-    assert shown == {file.stem for file in EXPERIMENTS if file.parent.name == page} and all(f"\n## {name}\n" in text for name in shown)
+    assert shown <= {file.stem for file in EXPERIMENTS if file.parent.name == page} and all(f"\n## {name}\n" in text for name in shown)
     assert all((comparisons.FOLDER / page / f"{name}.svg").exists() for name in shown)

@@ -67,7 +67,8 @@ def page(name: str) -> str:
     parts = [f"# Which strategy, at equal accuracy: {name}", INTRODUCTION]
     results = sorted((FOLDER / name).glob("*.json"))
     minutes = sum(json.loads(file.read_text())["minutes"] for file in results)
-    parts.append(f"All of this page took {minutes:.0f} minutes.")
+    missing = [file.stem for file in sorted((FOLDER / name).glob("*.yaml")) if not file.with_suffix(".json").exists()]
+    parts.append(f"All of this page took {minutes:.0f} minutes.{f' Not compared yet: {", ".join(missing)}.' if missing else ''}")
     for file in results:
         parts += _section(file, json.loads(file.read_text()))
     return "\n\n".join(parts) + "\n"
