@@ -68,7 +68,8 @@ def page(name: str) -> str:
     results = sorted((FOLDER / name).glob("*.json"))
     minutes = sum(json.loads(file.read_text())["minutes"] for file in results)
     missing = [file.stem for file in sorted((FOLDER / name).glob("*.yaml")) if not file.with_suffix(".json").exists()]
-    parts.append(f"All of this page took {minutes:.0f} minutes.{f' Not compared yet: {", ".join(missing)}.' if missing else ''}")
+    left = f" Not compared yet: {', '.join(missing)}." if missing else ""
+    parts.append(f"All of this page took {minutes:.0f} minutes.{left}")
     for file in results:
         parts += _section(file, json.loads(file.read_text()))
     return "\n\n".join(parts) + "\n"
