@@ -246,8 +246,10 @@ def test_more_gpus_pay_until_learning_slows() -> None:
         "a: fastest to the target on 1 GPU, after 1 epoch of 4 steps; on 4 GPUs an epoch takes 0.600 times as long, and the target takes 2 "
         "epochs of 1 step"
     ]
-    never = compared(outcome("a", (0.5,), ranks=1), outcome("a", (0.6,), ranks=2))
-    assert scaling_sentences(never, times(never)) == ["a: no number of GPUs brings half of its trainings to the target"]
+    never = [outcome("a", (0.5,), ranks=1), outcome("a", (0.6,), ranks=2)]
+    beside = compared(*never, outcome("b", (0.3,), ranks=1))
+    assert scaling_sentences(beside, times(beside)) == ["a: no number of GPUs brings half of its trainings to the target"]
+    assert scaling_sentences(compared(*never), times(compared(*never))) == []
 
 
 COMPARED = {

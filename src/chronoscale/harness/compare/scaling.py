@@ -11,8 +11,10 @@ from chronoscale.reports.numbers import number
 
 def scaling_sentences(result: Comparison, times: TimesToTarget) -> list[str]:
     """Return a sentence for each strategy of `chronoscale compare` that was compared on several numbers of GPUs: the number that is the
-    fastest to the target, and what the next larger one does to epochs and to learning.
+    fastest to the target, and what the next larger one does to epochs and to learning; none where no strategy reaches it.
     """
+    if not np.isfinite(times.median(times.order[0])):
+        return []
     by_name: dict[str, list[StrategyOutcome]] = {}
     for one in result.outcomes:
         by_name.setdefault(one.name, []).append(one)
