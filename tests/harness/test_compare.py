@@ -25,6 +25,7 @@ from chronoscale.harness.compare.target import Target, reached_by_half, resolve
 from chronoscale.harness.compare.trainings import Contender, alike
 from chronoscale.harness.compare.verdict import verdict
 from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs.noise import Noise
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.costs import UNUSED
@@ -285,6 +286,12 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
     assert result["verdict"] in Path("page/report.md").read_text() and Path("page/figures/compare.svg").exists()
     assert json.loads(Path("page/report.json").read_text())["advice"][0]["headline"] == result["verdict"]
     assert "at equal steps" in Path("page/index.html").read_text()
+
+
+def test_times_that_were_taken_amid_noise_are_said_to_be(inline, experiment, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(Noise, "why", "a lorry passed")
+    command("compare", experiment(**{**COMPARED, "strategies": ["psg"], "epochs": 1, "compare": {"seeds": 1, "rates": [0.01]}}), "--json")
+    assert any("a lorry passed" in note for note in json.loads(capsys.readouterr().out)["notes"])
 
 
 def test_scales_learn_as_many_ranks_do_in_simulated_seconds(inline, experiment, capsys) -> None:

@@ -64,7 +64,7 @@ class Comparison:
 
     naive: score on validation of predictions without a model, by name. scales: numbers of ranks, ascending. epochs, seeds: that were
     trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a scale leaves out; remarks: on how
-    epochs were simulated. rates: learning rates that each was tried with, ascending.
+    epochs were simulated, or timed amid noise. rates: learning rates that each was tried with, ascending.
     """
 
     score: Score

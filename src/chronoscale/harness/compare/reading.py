@@ -9,7 +9,7 @@ from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, cou
 from chronoscale.harness.compare.simulated import refused_sentences, remark_sentences, simulated_epochs
 from chronoscale.harness.compare.target import resolve
 from chronoscale.harness.compare.trainings import Contender, TrainingKey, Trainings, rates_of, seeds_of
-from chronoscale.harness.runs.passes import load_passes
+from chronoscale.harness.runs.passes import load_passes, noise_sentences
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.training.plans import TEST
 from chronoscale.records import read_json
@@ -30,9 +30,11 @@ def comparison(trainings: Trainings) -> Comparison:
     scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
     cluster = experiment.cluster if experiment.virtual else ""
     refused = tuple(refused_sentences(experiment, run))
-    remarks = tuple(remark_sentences(experiment, run))
+    remarks = remark_sentences(experiment, run) if experiment.virtual else noise_sentences(run).values()
     rates = rates_of(experiment)
-    return Comparison(score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, remarks)
+    return Comparison(
+        score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, tuple(remarks)
+    )
 
 
 def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]:
