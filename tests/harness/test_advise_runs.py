@@ -108,7 +108,7 @@ def test_a_report_shows_it(experiment, capsys):
     rows = list(csv.DictReader(Path("report", advice["table"]).read_text().splitlines()))
     assert [row["rank"] for row in rows] == ["1", "2", "3", "4"] and all(row["reason"] for row in rows)
     page, text = Path("report/index.html").read_text(), Path("report/report.md").read_text()
-    assert advice["headline"] in page and "of the epoch" in text and "![Time against GPU-hours](figures/advice-pareto.svg)" in text
+    assert advice["headline"] in page and "of the epoch" in text and "![Time against GPU time](figures/advice-pareto.svg)" in text
     assert Path("report/figures/advice-pareto.png").exists() and "Simulated times of several GPUs are" in page
     assert any("more than its folder holds" in note for note in data["notes"]) is False
 
