@@ -49,13 +49,16 @@ def losses(run: str) -> list[tuple[float, ...]]:
 
 
 def left() -> list[object]:
-    """Processes of the servers of this one, which have a session each, and what lies where they make their folders, but for tracebacks."""
+    """Processes of the servers of this one, which have a session each, and what lies where they make their folders, but for tracebacks and
+    torch's own cache."""
     servers, results = {server.pid for server in handle._servers.values()}, list[object]()
     for pid in set(psutil.pids()) - servers:
         with suppress(OSError):
             if os.getsid(pid) in servers:
                 results.append(psutil.Process(pid))
-    return results + [path for path in Path(tempfile.gettempdir()).iterdir() if not path.name.startswith("chronoscale-traceback-")]
+    return results + [
+        path for path in Path(tempfile.gettempdir()).iterdir() if not path.name.startswith(("chronoscale-traceback-", "torchinductor_"))
+    ]
 
 
 def lose(experiment: Write, capsys: pytest.CaptureFixture[str], family: str, way: str) -> None:
