@@ -109,10 +109,10 @@ def test_one_rank_does_it() -> None:
 def test_a_training_is_tested_live(inline, experiment, capsys) -> None:
     """Validation is as without; the test is another, and the setting says so."""
     keys = {"strategies": ["esdg"], "ranks": [1], "epochs": 2, "device": "cpu", "groups": None}
-    held = {"task": "degrees", "validation": 0.2, "test": 0.3}
+    shares = {"task": "degrees", "validation": 0.2, "test": 0.3}
     scores = {}
     for steps in (0, 2):
-        command("train", experiment(**keys, training={**held, "live": steps}, model={"name": "t-gcn", "hidden": 4}), "--json")
+        command("train", experiment(**keys, training={**shares, "live": steps}, model={"name": "t-gcn", "hidden": 4}), "--json")
         (row,) = json.loads(capsys.readouterr().out)
         test = json.loads(Path(f"runs/small-train-{1 + steps // 2}/train/test.json").read_text())
         scores[steps] = row["best_mse"], test["mse"]

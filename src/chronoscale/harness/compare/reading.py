@@ -23,10 +23,10 @@ def comparison(trainings: Trainings) -> Comparison:
     outcomes = _outcomes(trainings, score)
     scored = workflow_of(experiment).naive_scores(experiment, run)
     naive = {name: scores[score.key] for name, scores in scored.items() if score.key in scores}
-    best, asked = {one.label: one.best(score) for one in outcomes}, experiment.compare.target
-    if isinstance(asked, str):  # a strategy's score is that on the fewest ranks
-        asked = next((one.label for one in outcomes if one.name == asked), asked)
-    target = resolve(asked, score, best, naive)
+    best, wanted = {one.label: one.best(score) for one in outcomes}, experiment.compare.target
+    if isinstance(wanted, str):  # a strategy's score is that on the fewest ranks
+        wanted = next((one.label for one in outcomes if one.name == wanted), wanted)
+    target = resolve(wanted, score, best, naive)
     scales = tuple(dict.fromkeys(one.ranks for one in outcomes))
     cluster = experiment.cluster if experiment.virtual else ""
     refused = tuple(refused_sentences(experiment, run))

@@ -67,8 +67,8 @@ def alike(schedules: Mapping[Contender, Schedule]) -> dict[Contender, tuple[Cont
     """
     groups: dict[str, list[Contender]] = {}
     for contender, schedule in schedules.items():
-        known = schedule.targets and schedule.mathematics  # a strategy that says nothing of its work trains alone
-        groups.setdefault(known or str(contender), []).append(contender)
+        digest = schedule.targets and schedule.mathematics  # a strategy that says nothing of its work trains alone
+        groups.setdefault(digest or str(contender), []).append(contender)
     return {contenders[0]: tuple(contenders) for contenders in groups.values()}
 
 
@@ -89,9 +89,9 @@ class Trainings:
     @cached_property
     def schedules(self) -> dict[Contender, Schedule]:
         """Return the schedules that are compared: fewest ranks first, and in the order of the experiment."""
-        found = {ranks: load_schedules(self.timed(ranks)) for ranks in scales_of(self.experiment)}
+        by_ranks = {ranks: load_schedules(self.timed(ranks)) for ranks in scales_of(self.experiment)}
         names = self.experiment.strategies
-        return {Contender(name, ranks): planned[name] for ranks, planned in found.items() for name in names if name in planned}
+        return {Contender(name, ranks): planned[name] for ranks, planned in by_ranks.items() for name in names if name in planned}
 
     @cached_property
     def groups(self) -> dict[Contender, tuple[Contender, ...]]:

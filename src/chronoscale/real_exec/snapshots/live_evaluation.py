@@ -51,6 +51,7 @@ class LiveEvaluation(Evaluation):
                 output, before[t + 1] = self._output(model, t, before[t])
                 if t + horizon in part:
                     sums += whole.sums(model, output, t + horizon)
+            before.pop(t - horizon, None)  # read for the last time, by `_train`
         return sums
 
     def _train(self, model: SnapshotModel, optimizer: torch.optim.Optimizer, goal: int, before: Mapping[int, LayerStates]) -> None:
