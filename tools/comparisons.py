@@ -2,6 +2,7 @@
 
     python tools/comparisons.py                    # what has no result yet; goes on after a kill
     python tools/comparisons.py snapshots/enron    # this one, whatever is there
+    python tools/comparisons.py --retell           # read runs that are still in ./runs again: the same trainings in today's words
     python tools/comparisons.py --pages            # write the pages anew from the results
     python tools/comparisons.py --check            # plan all again: whose steps, targets or mathematics are others by now? who is new?
 
@@ -23,12 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale.harness.compare.compare import compared
+from chronoscale.harness.compare.figure import drawing
+from chronoscale.harness.compare.reading import comparison
 from chronoscale.harness.compare.scale import at_scale
-from chronoscale.harness.compare.shown import rounded_table
+from chronoscale.harness.compare.shown import rounded_table, summary
+from chronoscale.harness.compare.trainings import Trainings
 from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.table_formats import to_markdown
 from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
@@ -54,12 +59,28 @@ def compare(experiment: Path) -> None:
     finally:
         minutes = before + (time.monotonic() - begin) / 60
         spent.write_text(str(minutes))
-    status = max(runs.glob(f"{experiment.stem}-compare-*/status.json"), key=lambda path: path.stat().st_mtime_ns)
-    run = Run(status.parent)
+    run = _run(experiment)
     result = {"made": time.strftime("%Y-%m-%d"), "minutes": round(minutes, 1), "environment": run.environment, **json.loads(printed)}
     experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     shutil.copy(run.folder / "compare.svg", experiment.with_suffix(".svg"))
     spent.unlink()
+
+
+def retell(experiment: Path) -> None:
+    """Read the run of a result again, and write the result and its figure in today's words; curves and times have to be the same."""
+    before, run = json.loads(experiment.with_suffix(".json").read_text()), _run(experiment)
+    record = json.loads(json.dumps(summary(comparison(Trainings(load_experiment(run), run)))))
+    if any(record[key] != before[key] for key in ("curves", "seconds", "target")):
+        raise SystemExit(f"{run.folder} is not the run of {experiment}")
+    result = {key: before[key] for key in ("made", "minutes", "environment")} | record
+    experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    experiment.with_suffix(".svg").write_text(drawing(record).svg)
+
+
+def _run(experiment: Path) -> Run:
+    """The newest run of an experiment."""
+    runs = (RUNS / experiment.parent.name).glob(f"{experiment.stem}-compare-*/status.json")
+    return Run(max(runs, key=lambda path: path.stat().st_mtime_ns).parent)
 
 
 def page(name: str) -> str:
@@ -122,6 +143,7 @@ def main() -> int:
     """Do what the command line asks for; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="PAGE/NAME")
+    parser.add_argument("--retell", action="store_true")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
@@ -130,7 +152,10 @@ def main() -> int:
         for file, names in old.items():
             print(f"{', '.join(names)} trained otherwise then: python tools/comparisons.py {file.parent.name}/{file.stem}")
         return bool(old)
-    if not given.pages:
+    if given.retell:
+        for file in sorted(FOLDER.glob("*/*.json")):
+            retell(file.with_suffix(".yaml"))
+    elif not given.pages:
         files = [FOLDER / f"{name}.yaml" for name in given.names] or sorted(FOLDER.glob("*/*.yaml"))
         for file in files:
             if given.names or not file.with_suffix(".json").exists():

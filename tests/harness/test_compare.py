@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 from command_line import command, one_line
 
-from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.scores import SCORES
-from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.compare.compare import compared as prepare
 from chronoscale.harness.keys.experiment_files import check
@@ -17,14 +14,6 @@ from chronoscale.harness.runs.noise import Noise
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.snapshots.models import model_shape
-from chronoscale.strategies.workload import Hyper, Workload
-
-INF, NAN = float("inf"), float("nan")
-MSE, AP = SCORES["mse"], SCORES["ap"]
-WORK = Workload("w", statistics_of(GrowthGraph.rmat(16, 40, 4, 0.1, 1).sequence()), model_shape("t-gcn", 4, 4), Hyper(group_size=2))
-NAIVE = {"last value": 0.4, "training mean": 0.6}
-
 
 COMPARED = {
     "strategies": ["psg", "esdg", "flaredtdg"],
