@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,21 @@ def test_what_was_trained_before_a_loss_is_not_trained_again(lose, experiment, c
     assert "taking up runs/small-compare-1" in output.err and not Path("runs/small-compare-2").exists()
     again = sorted(Path("runs/small-compare-1/trainings").glob("*/epochs/000000.json"))
     assert len(again) == 3 and again[0].stat().st_mtime_ns == kept[0]
+
+
+def test_another_cluster_under_the_same_name_is_another_run(lose, experiment, capsys) -> None:
+    """And two comparisons in one report have figures of their own."""
+    file = experiment(**{**COMPARED, "strategies": ["psg"], "compare": {"seeds": 1, "rates": [0.01]}})
+    text = (resources.files("chronoscale.simulator") / "clusters" / "polaris.yaml").read_text()
+    Path("mine.yaml").write_text(text)
+    lose(1)
+    command("compare", file, "--gpus", "1", "--cluster", "mine.yaml", expect=1)
+    Path("mine.yaml").write_text(f"{text}\n# mended\n")
+    command("compare", file, "--gpus", "1", "--cluster", "mine.yaml")
+    command("compare", file, "--gpus", "1", "--cluster", "polaris")
+    assert "taking up" not in capsys.readouterr().err
+    command("report", "runs/small-compare-2", "runs/small-compare-3", "--out", "page")
+    assert {path.name for path in Path("page/figures").glob("*.svg")} == {"compare.svg", "compare-2.svg"}
 
 
 @pytest.mark.parametrize(
