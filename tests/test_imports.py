@@ -15,6 +15,7 @@ FLOORS = {"cuda_ext": 0, "datasets": 1, "batching": 2, "strategies": 3, "simulat
 ROOT = Path(chronoscale.__file__).parent
 LAYERS = {"harness": 12}  # imports of one room, one above the other, at most
 FILES = 28  # of one folder
+TAKE_EXPERIMENTS = 32  # modules with a function to which a whole experiment file is handed, where some of its keys would not do
 
 
 def modules() -> dict[str, ast.Module]:
@@ -68,6 +69,15 @@ def test_rooms_are_shallow_and_folders_small() -> None:
         assert max(depth for name, depth in deep.items() if name.split(".")[0] == room) <= most
     folders = [name.rpartition(".")[0] for name in arrows()]
     assert {folder: count for folder in set(folders) if (count := folders.count(folder)) > FILES} == {}
+
+
+def test_few_modules_take_a_whole_experiment() -> None:
+    takes = [name for name, tree in modules().items() if any(takes_experiment(node) for node in ast.walk(tree))]
+    assert len(takes) <= TAKE_EXPERIMENTS, takes
+
+
+def takes_experiment(node: ast.AST) -> bool:
+    return isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name) and node.annotation.id == "Experiment"
 
 
 def test_every_room_is_checked() -> None:

@@ -31,7 +31,7 @@ def candidate(strategy="psg", gpus=4, cluster="h200", **changed) -> Candidate:
 
 def ranked(*verdicts: tuple[Candidate, Verdict], **advise) -> list[Choice]:
     experiment = check({"dataset": "growth_small", "epochs": 3600, "advise": advise}, "x")
-    return ranking(experiment, dict(enumerate(verdicts)))
+    return ranking(experiment.advise, experiment.epochs, dict(enumerate(verdicts)))
 
 
 BACKWARD, TEMPORAL = PathShare("BACKWARD", "COMPUTE", "", 0.5), PathShare("TEMPORAL", "COMPUTE2", "", 0.41)

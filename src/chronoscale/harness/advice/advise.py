@@ -57,7 +57,7 @@ def advise(
         fitting = _workers(tasks)
         tasks = {number: task.cut(run) for number, task in tasks.items()}
         sweep(judge, tasks, take, workers or fitting, dask)
-    found = choices(experiment, run)
+    found = choices(run, experiment.advise, experiment.epochs)
     for text in cautions(found):
         warnings.warn(text, ChronoscaleWarning, stacklevel=2)
     if found[0].rank is None:

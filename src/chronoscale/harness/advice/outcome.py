@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.ranking import Choice, ranking
 from chronoscale.harness.advice.verdict import FILE, Verdict
+from chronoscale.harness.keys.advise import AdviceKeys
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.records import read_json
@@ -19,17 +20,17 @@ def piece(number: int) -> str:
     return f"{PIECE}{number:05d}"
 
 
-def choices(experiment: Experiment, run: Run) -> list[Choice]:
+def choices(run: Run, keys: AdviceKeys, epochs: int) -> list[Choice]:
     """Load and rank the candidates that a run of `chronoscale advise` has simulated so far.
 
-    Raises UserError for a damaged file.
+    keys, epochs: of its experiment. Raises UserError for a damaged file.
     """
     verdicts = {}
     for number, folder in run.numbered(PIECE):
         if (folder / FILE).exists():
             verdicts[number] = Verdict.load(folder)
     points = held(run)
-    return ranking(experiment, {i: (points[i], verdict) for i, verdict in verdicts.items() if i < len(points)})
+    return ranking(keys, epochs, {i: (points[i], verdict) for i, verdict in verdicts.items() if i < len(points)})
 
 
 def held(run: Run) -> list[Candidate]:
@@ -40,7 +41,7 @@ def held(run: Run) -> list[Candidate]:
     return read_json(run.folder / ASKED, list[Candidate], "list of points")
 
 
-def cautions(choices: list[Choice]) -> list[str]:
+def cautions(choices: Sequence[Choice]) -> list[str]:
     """Return sentences of `chronoscale advise`: warnings of the simulations, and what the ranking leaves out."""
     sentences = dict.fromkeys(text for choice in choices for text in choice.verdict.warnings)
     for choice in choices:

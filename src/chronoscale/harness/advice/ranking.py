@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from chronoscale.harness.advice.candidate import Candidate
 from chronoscale.harness.advice.reasons import reasons
 from chronoscale.harness.advice.verdict import Verdict
-from chronoscale.harness.keys.advise import BudgetKeys
-from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.keys.advise import AdviceKeys, BudgetKeys
 from chronoscale.reports.numbers import number, size
 from chronoscale.reports.strategy_result import Band
 
@@ -63,13 +62,14 @@ class Choice:
         return None if self.won is None else self.won >= SURE
 
 
-def ranking(experiment: Experiment, simulated: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
-    """Rank simulated candidates by the experiment's objective, for `chronoscale advise`: those that rank, then the others in their order.
+def ranking(keys: AdviceKeys, epochs: int, simulated: Mapping[int, tuple[Candidate, Verdict]]) -> list[Choice]:
+    """Rank simulated candidates by an objective, for `chronoscale advise`: those that rank, then the others in their order.
 
+    keys: of the experiment's `advise`: objective, budget, prices. epochs: of a training, where a candidate's settings do not say.
     simulated: number of a candidate -> it and its verdict.
     """
     sentences = reasons(simulated)
-    unranked = [replace(_choice(experiment, *simulated[i]), reason=sentences.get(i, "")) for i in sorted(simulated)]
+    unranked = [replace(_choice(keys, epochs, *simulated[i]), reason=sentences.get(i, "")) for i in sorted(simulated)]
     ranked = sorted((choice for choice in unranked if not choice.why), key=_order)
     if ranked:
         first, best = ranked[0], _front(ranked)
@@ -85,12 +85,12 @@ def _order(choice: Choice) -> tuple[float, float, int, int]:
     return choice.value, choice.gpu_hours, choice.candidate.gpus, choice.verdict.point.peak_bytes if choice.verdict.point else 0
 
 
-def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> Choice:
+def _choice(keys: AdviceKeys, epochs: int, candidate: Candidate, verdict: Verdict) -> Choice:
     point = verdict.point
     if point is None:
         return Choice(candidate, verdict, why=verdict.refused)
-    objective, prices = experiment.advise.objective, price(experiment, candidate.cluster)
-    epochs = int(candidate.settings.get("epochs", experiment.epochs))
+    objective, prices = keys.objective, price(keys, candidate.cluster)
+    epochs = int(candidate.settings.get("epochs", epochs))
     millions = epochs * point.targets / 1e6  # of targets, which the whole training trains on
 
     def taken(epoch_s: float) -> tuple[float, float]:
@@ -109,14 +109,14 @@ def _choice(experiment: Experiment, candidate: Candidate, verdict: Verdict) -> C
     cost = None if prices is None else hours * point.gpus * prices
     draws = () if objective == "memory" else tuple(taken(draw)[1] for draw in point.draws_s)
     choice = Choice(candidate, verdict, hours, hours * point.gpus, cost, value, draws)
-    why = f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(experiment.advise.budget, choice)
+    why = f"does not fit: {point.out_of_memory}" if point.out_of_memory else _over(keys.budget, choice)
     unknown = "" if point.targets or objective == "memory" else "nothing says how many targets an epoch trains on"
     return replace(choice, why=why or unknown)
 
 
-def price(experiment: Experiment, cluster: str) -> float | None:
+def price(keys: AdviceKeys, cluster: str) -> float | None:
     """Return the price of a GPU-hour on a cluster, from `advise.prices`; None where the file has none."""
-    prices = experiment.advise.prices
+    prices = keys.prices
     return (prices.get(cluster) if isinstance(prices, dict) else prices) or None
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import pandas as pd
 
 from chronoscale.harness.advice.headline import headline
-from chronoscale.harness.advice.outcome import cautions, choices
+from chronoscale.harness.advice.outcome import cautions
 from chronoscale.harness.advice.ranking import Choice
 from chronoscale.harness.advice.reasons import percent
 from chronoscale.harness.display.cell import record
-from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.keys.advise import Objective
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.pareto import Mark, pareto
@@ -24,10 +23,11 @@ NAN = float("nan")
 FRONT = "•"
 
 
-def json_records(experiment: Experiment, run: Run) -> dict[str, Any]:
-    """Return what `chronoscale advise --json` prints: headline, objective, notes, and a record a candidate, those that rank first."""
-    ranked = choices(experiment, run)
-    objective = experiment.advise.objective
+def json_records(ranked: Sequence[Choice], objective: Objective) -> dict[str, Any]:
+    """Return what `chronoscale advise --json` prints: headline, objective, notes, and a record a candidate, those that rank first.
+
+    ranked: as `choices` returns them. objective: that they are ranked by.
+    """
     summary = {"headline": headline(ranked, objective), "objective": objective, "notes": cautions(ranked)}
     return {**summary, "points": [record(_record(choice)) for choice in ranked]}
 
@@ -59,17 +59,15 @@ def _record(choice: Choice) -> dict[str, Any]:
     }
 
 
-def report_advice(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
+def report_advice(ranked: Sequence[Choice], objective: Objective, name: str, subject: str) -> Advice:
     """Return a run of `chronoscale advise` as a section of `chronoscale report`.
 
-    name: of the section's files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    ranked: as `choices` returns them. objective: that they are ranked by. name: of the section's files. subject: what is trained, and in
+    which run, for its title.
     """
-    ranked = choices(experiment, run)
-    title = f"Advice by {experiment.advise.objective}: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
+    title = f"Advice by {objective}: {subject}"
     table = pd.DataFrame([_row(choice, ranked) for choice in ranked if choice.rank is not None])
-    return Advice(
-        name, title, headline(ranked, experiment.advise.objective), table, not_ranked(ranked), pareto_drawing(ranked, f"{name}-pareto")
-    )
+    return Advice(name, title, headline(ranked, objective), table, not_ranked(ranked), pareto_drawing(ranked, f"{name}-pareto"))
 
 
 def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:

@@ -43,14 +43,15 @@ def advise(
     experiment, run = begin("advise", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
         run_advice(experiment, run, on_progress, workers, dask or experiment.advise.dask)
-    summary = shown.json_records(experiment, run)
+    ranked, objective = choices(run, experiment.advise, experiment.epochs), experiment.advise.objective
+    summary = shown.json_records(ranked, objective)
     write_text(run.folder / "advice.json", json.dumps(summary, indent=1))
-    drawing = shown.pareto_drawing(choices(experiment, run), "pareto")
+    drawing = shown.pareto_drawing(ranked, "pareto")
     for target in filter(None, (run.folder / "pareto.svg", run.folder / "pareto.png", plot)):
         if drawing is not None:
             _draw(drawing, target)
     run.finish()
-    _tell(experiment, run.folder, summary, choices(experiment, run), top, as_json)
+    _tell(experiment.subject, run.folder, summary, ranked, top, as_json)
 
 
 def _points(experiment: Experiment, file: Path) -> list[Any]:
@@ -64,11 +65,11 @@ def _draw(drawing: Drawing, target: Path) -> None:
     target.write_bytes(drawing.png) if target.suffix == ".png" else target.write_text(drawing.svg)
 
 
-def _tell(experiment: Experiment, folder: Path, summary: dict[str, Any], choices_of_run: list[Any], top: int, as_json: bool) -> None:
+def _tell(subject: str, folder: Path, summary: dict[str, Any], choices_of_run: list[Any], top: int, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(summary))
     else:
-        print_table(shown.terminal_table(choices_of_run, top), f"{experiment.model.name} on {experiment.dataset.label}, simulated", as_json)
+        print_table(shown.terminal_table(choices_of_run, top), f"{subject}, simulated", as_json)
         typer.echo(summary["headline"])
     ranked, lines, where = (
         sum(choice.rank is not None for choice in choices_of_run),

@@ -36,7 +36,7 @@ def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats
     if as_json:
         typer.echo(json.dumps(summary))
     else:
-        print_table(shown.rounded_table(summary), f"{experiment.model.name} on {experiment.dataset.label}, {shown.where(result)}", as_json)
+        print_table(shown.rounded_table(summary), f"{experiment.subject}, {shown.where(result)}", as_json)
         typer.echo(summary["verdict"])
     for note in (*summary["notes"], f"figure: {run.folder / 'compare.svg'}", f"run: {run.folder}"):
         err.print(note, highlight=False, markup=False, soft_wrap=True)

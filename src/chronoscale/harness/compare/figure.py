@@ -11,26 +11,24 @@ from chronoscale.datasets.scores import SCORES
 from chronoscale.errors import UserError
 from chronoscale.harness.compare.outcome import count_gpus, places
 from chronoscale.harness.compare.shown import FILE
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
 
 
-def report_comparison(run: Run, experiment: Experiment, name: str, run_name: str) -> Advice:
+def report_comparison(run: Run, name: str, subject: str) -> Advice:
     """Return a finished run of `chronoscale compare` as a section of a report, from its compare.json.
 
-    name: of its files. run_name: the run's name in the report. Raises UserError for a damaged file.
+    name: of its files. subject: what is trained, and in which run, for its title. Raises UserError for a damaged file.
     """
     record = run.read(FILE, dict[str, Any])
     if "cluster" not in record:
         raise UserError(f"{run.folder / FILE}: of an earlier version; compare again")
-    title = f"Compared at equal accuracy: {experiment.model.name} on {experiment.dataset.label} ({run_name})"
     table = pd.DataFrame(record["strategies"])
     return Advice(
         name,
-        title,
+        f"Compared at equal accuracy: {subject}",
         record["verdict"],
         table,
         record["notes"],

@@ -203,6 +203,11 @@ class Experiment(Part):
         return self.hyper.validate
 
     @property
+    def subject(self) -> str:
+        """What is trained on what, for titles, such as "cdgcn on growth_small"."""
+        return f"{self.model.name} on {self.dataset.label}"
+
+    @property
     def scales_rate(self) -> bool:
         """Whether the learning rate of an optimiser step grows with the samples that it averages over."""
         return False

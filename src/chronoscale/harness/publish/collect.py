@@ -51,7 +51,7 @@ class Collection:
         """Add what a run's folder holds to a report in the making, and return the sentences that belong to it. name: the run's name in the
         report.
         """
-        notes = _doubts(run, experiment)
+        notes, subject = _doubts(run, experiment), f"{experiment.subject} ({name})"
         results = [replace(result, run=name) for result in (*_executed(run, experiment, notes), *_simulated(run, experiment, notes))]
         self.results += results
         if (run.folder / FOLDER).exists() and (training := result(run, max(experiment.ranks))).epochs:
@@ -59,12 +59,12 @@ class Collection:
             self.trainings.append(replace(training, name=name, setting=setting, stopped=run.not_finite))
             notes += training.notes
         elif run.status.command == "advise" and (run.folder / outcome.ASKED).exists():
-            notes += [f"{text}." for text in outcome.cautions(outcome.choices(experiment, run))]
-            number = len(self.advice) + 1
-            self.advice.append(report_advice(run, experiment, f"advice{f'-{number}' * (number > 1)}", name))
+            ranked, number = outcome.choices(run, experiment.advise, experiment.epochs), len(self.advice) + 1
+            notes += [f"{text}." for text in outcome.cautions(ranked)]
+            self.advice.append(report_advice(ranked, experiment.advise.objective, f"advice{f'-{number}' * (number > 1)}", subject))
         elif run.status.command == "compare" and run.complete:
             number = sum(advice.name.startswith("compare") for advice in self.advice) + 1
-            self.advice.append(report_comparison(run, experiment, f"compare{f'-{number}' * (number > 1)}", name))
+            self.advice.append(report_comparison(run, f"compare{f'-{number}' * (number > 1)}", subject))
         elif not results:
             notes.append(f"a run of `chronoscale {run.status.command}`, it holds no result that a report shows.")
         return notes + [f"{line}." for line in idle_sentences({**passes.idle_ranks(run), **points.idle_ranks(run)})]
