@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from one_rank import here
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
 from chronoscale.harness.execute.calibration import interleave
-from chronoscale.harness.execute.watch import Watch
+from chronoscale.harness.execute.watch import Watch, own_seconds
 from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
 from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
@@ -200,6 +202,28 @@ def test_what_this_process_does_is_no_noise() -> None:
     sum(i * i for i in range(3_000_000))
     noise = watch.noise([])
     assert 0 <= noise.others <= 1 and 0 <= noise.steal <= 1 and noise.spread == 0 and noise.passes == 0
+
+
+SERVER = """
+import os, sys, time
+if not (child := os.fork()):
+    while time.process_time() < 0.3:
+        pass
+    os._exit(0)
+os.waitpid(child, 0)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_ranks_of_a_server_do_is_no_noise() -> None:
+    """Ranks are children of a process that outlives them."""
+    before = own_seconds()
+    with subprocess.Popen([sys.executable, "-S", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout and server.stdout.readline() == b"\n"
+        assert own_seconds() - before > 0.25
+        server.communicate()
+    assert own_seconds() - before > 0.25
 
 
 def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypatch, capsys):

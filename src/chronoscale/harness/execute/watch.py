@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from chronoscale.harness.runs.noise import Noise
 from chronoscale.real_exec.execution.passes import Pass
@@ -18,13 +18,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Watch:
     """Measurement of what else this machine's cores do, from its creation on, while `chronoscale bench` or `profile` times something.
 
-    Time of child processes is seen once they have ended.
+    What this process does is not noise, nor what its descendants do, such as ranks that a server forks.
     """
 
     def __init__(self) -> None:
         self.load = os.getloadavg()[0]
         self._cores = _core_seconds()
-        self._own = _own_seconds()
+        self._own = own_seconds()
 
     def noise(self, timed: Sequence[Sequence[Pass]], pinned: int = 0, attempt: int = 1) -> Noise:
         """Return the record of what went on from the watch's creation until now, beside passes (timed repetitions).
@@ -33,7 +33,7 @@ class Watch:
         attempt.
         """
         total, busy, steal = (now - before for now, before in zip(_core_seconds(), self._cores, strict=True))
-        own = _own_seconds() - self._own
+        own = own_seconds() - self._own
         whole = max(total, 1 / TICKS)
         passes = min((len(passes) for passes in timed), default=0)
         cores = len(os.sched_getaffinity(0))
@@ -57,7 +57,13 @@ def _core_seconds() -> tuple[float, float, float]:
     return sum(columns), user + nice + system + irq + soft, steal
 
 
-def _own_seconds() -> float:
-    """Seconds that this process has used, and those of its children that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+def own_seconds() -> float:
+    """Return the CPU seconds that this process and its descendants have used: those alive, and those that had a parent to wait for them."""
+    process = psutil.Process()
+    seconds = 0.0
+    for each in (process, *process.children(recursive=True)):
+        try:
+            seconds += sum(each.cpu_times()[:4])  # user, system, and both of children that have ended
+        except psutil.NoSuchProcess:  # it ended meanwhile, and its parent has its time
+            continue
+    return seconds
