@@ -7,12 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from core.case import Figures, Passes, Setting
-from core.turns import in_turns
 
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import MachineError
@@ -87,15 +85,6 @@ def train(
         raise MachineError(f"{' '.join(command)}\n{ended.stderr}")
     (trained,) = (folder / "runs").glob("*/train")
     return {"seconds": spent, **figures(trained)}
-
-
-def trainings(settings: Settings, count: int, setting: Setting, figures: Callable[[Path], Figures]) -> Passes:
-    """Train every strategy of an experiment, with a seed a pass."""
-
-    def trainer(name: str) -> Callable[[], Figures]:
-        return partial(train, {**settings, "strategies": [name]}, count, name, iter(range(setting.repeats)), setting, figures)
-
-    return in_turns({name: trainer(name) for name in settings["strategies"]}, setting.repeats)
 
 
 def signal_item(label: str, name: str, path: Path, ranks: int, hyper: Hyper, model: tuple[str, int], out: Path) -> Item:

@@ -1,19 +1,15 @@
-"""FlareDTDG's epochs take less time and memory than full history's and its own ablations', and predict as well.
+"""FlareDTDG's epochs take less time and memory than full history's and its own ablations'.
 
 `times`: one job, passes of all strategies in turn; every pass is an epoch with an order of chunks of its own, the same for all. `peak`:
 the planned peak of a rank's memory (held to what torch allocates by the subject `memory`); `communicates alone`: how long a rank
-communicates while it computes nothing (Table 11), the mean of ranks. `errors`: `chronoscale train`, degrees of the next month, epochs
-of Adam at 0.003, a seed a pass; the model of the best validation epoch, tested on the last fifth. Rivals: full-history, esdg, dynagraph,
-dynahb.
+communicates while it computes nothing (Table 11), the mean of ranks. What they learn: `chronoscale compare`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from core.case import Case, Passes, Setting, Subject
@@ -30,7 +26,6 @@ from chronoscale.strategies.evaluation.metrics import exposed_communication_ns
 from chronoscale.strategies.schedule import Schedule
 
 TIMED = ("full-history", "flaredtdg", "flaredtdg-remap", "flaredtdg-no-overlap", "flaredtdg-turns", "recent-only")
-TRAINED = ("flaredtdg", "full-history", "recent-only", "esdg", "dynagraph", "dynahb")
 TRAINING = {
     **{"task": "degrees", "validation": 0.1, "test": 0.2, "learning_rate": 0.003, "scale_learning_rate": False},
     **{"full": 2, "decayed": 6, "alpha": 0.05, "chunks": 64, "group_size": 8},
@@ -60,27 +55,14 @@ def times(data: str, kind: str, layers: int, hidden: int, ranks: int, setting: S
     return jobs.epochs({**settings(data, kind, layers, hidden, ranks, TIMED), "dataset": named}, setting, figures)
 
 
-def errors(data: str, kind: str, layers: int, hidden: int, epochs: int, ranks: int, setting: Setting) -> Passes:
-    """Train every strategy with a seed a pass, and return test errors, also of naive predictions."""
-
-    def tested(folder: Path) -> dict[str, float]:
-        test, naive = (json.loads((folder / file).read_text()) for file in ("test.json", "naive.json"))
-        return {"test MSE": test["mse"], **{f"{key} MSE": scores["mse"] for key, scores in naive.items()}}
-
-    return jobs.trainings(settings(data, kind, layers, hidden, ranks, TRAINED), epochs, setting, tested)
-
-
 def cases(quick: bool) -> Iterator[Case]:
-    """Yield data sets and models: times 64 wide, errors 16 wide."""
+    """Yield data sets and models, 64 wide."""
     if quick:
         yield Case({"what": "times", "data": "growth-80", "model": "t-gcn"}, partial(times, "growth-80", "t-gcn", 1, 4, 1))
         return
     for data, (kind, layers) in product(("math_overflow_monthly", "enron_monthly"), (("t-gcn", 1), ("t-gcn", 2), ("mpnn-lstm", 2))):
         parameters = {"data": data, "model": kind, "layers": layers}
         yield Case({"what": "times", **parameters, "hidden": 64}, partial(times, data, kind, layers, 64, 2))
-        for epochs in (20, 40):
-            named = {"what": "errors", **parameters, "hidden": 16, "epochs": epochs}
-            yield Case(named, partial(errors, data, kind, layers, 16, epochs, 2))
 
 
 SUBJECT = Subject(cases, 5)

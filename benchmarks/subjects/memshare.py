@@ -1,17 +1,15 @@
-"""MemShare's epochs take less time than those of TGL on ranks, its ablation and its rivals, and learn as much.
+"""MemShare's epochs take less time than those of TGL on ranks, its ablation and its rivals.
 
 `times`: epochs of all strategies in one job, without a network between the ranks and with one held to some bytes a second; `validation, s`:
-of batches that validate among them. `scores`: trainings of 6 epochs by seed, a pass each, the best epoch tested. TGN with both clocks,
-width 100, 2 ranks, batches of 600, 10 neighbours, k 0.1, θ 0.1, α 0.3. Rivals: tgl-dist, with which others are compared, mspipe, disttgl,
-tgl-unique; the `memshare-` strategies are its ablation.
+of batches that validate among them. TGN with both clocks, width 100, 2 ranks, batches of 600, 10 neighbours, k 0.1, θ 0.1, α 0.3. Rivals:
+tgl-dist, with which others are compared, mspipe, disttgl, tgl-unique; the `memshare-` strategies are its ablation. What they learn:
+`chronoscale compare`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from core.case import Case, Passes, Setting, Subject
@@ -24,7 +22,6 @@ from chronoscale.strategies.schedule import Op, Schedule
 
 LADDER = ("tgl-dist", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives", "memshare")
 STRATEGIES = (*LADDER, "mspipe", "disttgl", "tgl-unique")
-EPOCHS = 6
 
 
 def settings(name: str, events: int, batch: int, width: int, setting: Setting) -> dict[str, Any]:
@@ -51,23 +48,8 @@ def times(name: str, events: int, batch: int, width: int, network: float, settin
     return jobs.epochs({**settings(name, events, batch, width, setting), "network": network or None}, setting, validation)
 
 
-def scores(name: str, events: int, batch: int, width: int, setting: Setting) -> Passes:
-    """Train every strategy with a seed a pass."""
-    return jobs.trainings(settings(name, events, batch, width, setting), EPOCHS, setting, tested)
-
-
-def tested(folder: Path) -> dict[str, float]:
-    """Return what the best epoch of a training comes to in the test, and the last one's communication."""
-    records = [json.loads(path.read_text()) for path in sorted((folder / "epochs").glob("*.json"))]
-    test, counts = json.loads((folder / "test.json").read_text()), records[-1].get("counts") or {}
-    shares = {"synchronised, %": 100 * counts["shared_spoken"] / counts["shared_changes"]} if counts.get("shared_changes") else {}
-    validation = max(record["scores"]["ap"] for record in records)
-    fetched = counts.get("fetched_bytes", 0) / 1e6
-    return {"test AP": test["ap"], "test MRR": test["mrr"], "validation AP": validation, "fetched MB": fetched, **shares}
-
-
 def cases(quick: bool) -> Iterator[Case]:
-    """Yield streams: times by network, and scores."""
+    """Yield streams and networks."""
     if quick:
         yield Case({"what": "times", "stream": "hubs-600-40"}, partial(times, "hubs-600-40", 600, 60, 8, 0.0))
         return
@@ -75,7 +57,6 @@ def cases(quick: bool) -> Iterator[Case]:
         for network in (0.0, 0.025e9):
             parameters = {"what": "times", "stream": name, "events": 60_000, "network": network}
             yield Case(parameters, partial(times, name, 60_000, 600, 100, network))
-        yield Case({"what": "scores", "stream": name, "events": 100_000}, partial(scores, name, 100_000, 600, 100))
 
 
 SUBJECT = Subject(cases, 7)
