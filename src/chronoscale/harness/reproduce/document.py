@@ -56,7 +56,7 @@ def _made(result: StoredResult) -> str:
     by = (f" with chronoscale {version}" if version else "") + (f" ({commit})" if commit else "")
     lasted = f" in {result.minutes:.1f} minutes" if result.minutes else ""
     resumed = f"{result.resumed} points of an earlier run, whose time and commit are not among these" if result.resumed else ""
-    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", resumed, result.transcribed) if limit)
+    limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", resumed) if limit)
     return f"Made {result.made}{by}{lasted}{limits}."
 
 
@@ -114,7 +114,7 @@ def _summaries(studies: Sequence[Study], results: Mapping[str, StoredResult]) ->
     def machines() -> str:
         """Machines on which studies were executed."""
         on = (results[one.file_name].environment for one in studies if results[one.file_name].way == "executed")
-        several = dict.fromkeys(f"{one['device']}, {one['cores']} cores" if "device" in one else "machine not recorded" for one in on)
+        several = dict.fromkeys(f"{one['device']}, {one['cores']} cores" for one in on)
         return " and ".join(several)
 
     def near(share: float) -> str:

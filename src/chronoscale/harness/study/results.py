@@ -24,18 +24,17 @@ class StoredResult:
 
     way: 'executed', 'simulated', 'counted' or 'modelled'. made: ISO date. minutes, environment (device, versions, commit): of the run that
     wrote it. resumed: how many points an earlier run had left, whose minutes and commit are not among these. quick: whether only a subset
-    of points ran. transcribed: where the numbers come from, of a result taken from a page; else ''.
+    of points ran.
     """
 
     study: str
     way: Way
     made: str
-    minutes: float | None
+    minutes: float
     quick: bool
     environment: Mapping[str, str]
     findings: Findings
     resumed: int = 0
-    transcribed: str = ""
 
 
 def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
@@ -84,7 +83,6 @@ def load_result(path: Path) -> StoredResult:
             data["environment"],
             findings,
             data.get("resumed", 0),
-            data.get("transcribed", ""),
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a study's result: {type(error).__name__}: {error}") from None
