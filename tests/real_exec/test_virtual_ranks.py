@@ -25,6 +25,8 @@ from chronoscale.strategies.streams.models import STREAM_MODELS
 SIZES = family_jobs.REHEARSED._replace(snapshots=16, events=80)
 HELD = HeldOut(0.15, 0.2)
 CLOSE = {2: 0.0, 4: 1e-4}  # two numbers have one sum, whoever adds them; processes add four in an order of their own
+ADAM = 10  # times as far on average: Adam makes a whole step of a gradient that is rounding alone
+ORDERS, SWAPPED = ("ap", "auc", "mrr"), 0.05  # scores of an order: rounding swaps what is nearly tied, and some ten edges are scored here
 STRATEGIES = [(family, name) for family in ("snapshots", "signals", "streams") for name in registry.of(family)]
 EXECUTED = [(family, name) for family, name in STRATEGIES if registry.of(family)[name].executes]
 MODELS_OF = {"snapshots": tuple(MODELS), "signals": tuple(FORECASTERS), "streams": tuple(STREAM_MODELS)}
@@ -85,8 +87,26 @@ def test_virtual_ranks_are_as_many_processes(
 def check(numbers: Numbers, expected: Numbers, close: float) -> None:
     """Whether all numbers are those that are expected, up to a share of the largest of their kind."""
     assert numbers.keys() == expected.keys() and numbers["losses"]
-    for key, values in expected.items():
-        np.testing.assert_allclose(numbers[key], values, rtol=0, atol=close * np.abs(values).max(initial=0), err_msg=key)
+    for key in expected:
+        values, ours = determined(key, expected[key]), determined(key, numbers[key])
+        if close and key.startswith("model "):
+            ours, values = np.abs(ours - values).mean(keepdims=True), np.zeros(1)
+        np.testing.assert_allclose(ours, values, rtol=0, atol=allowed(key, close, np.abs(expected[key]).max(initial=0)), err_msg=key)
+
+
+def allowed(key: str, close: float, largest: float) -> float:
+    """How far numbers may be apart, of which the largest is known: scores of an order by some swapped pairs, models by Adam's doing."""
+    if close and key.split()[-1] in ORDERS:
+        return SWAPPED
+    return close * largest * (ADAM if key.startswith("model ") else 1)
+
+
+def determined(key: str, values: list[float]) -> np.ndarray:
+    """Leave out the bias of attention's keys: a softmax does not depend on it, so that its gradient is rounding alone, and Adam makes whole
+    steps of that.
+    """
+    array = np.asarray(values)
+    return array[np.arange(len(array)) // (len(array) // 3) != 1] if key.endswith("queries_keys_values.bias") else array
 
 
 def test_all_that_executes_is_among_the_cases() -> None:
