@@ -13,6 +13,7 @@ from chronoscale import interruption
 from chronoscale.errors import ChronoscaleWarning, Interrupted, MachineError, UserError, in_words
 from chronoscale.harness.cli.commands import Commands
 from chronoscale.harness.cli.output import err
+from chronoscale.real_exec.ranks.starter import Starter
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -41,7 +42,7 @@ def main() -> None:
     warnings.simplefilter("always", ChronoscaleWarning)
     try:
         with interruption.handled():
-            app(prog_name="chronoscale")
+            _run()
     except Interrupted as error:
         sys.exit(_say(str(error), interruption.CODE))
     except BaseException as error:
@@ -49,6 +50,18 @@ def main() -> None:
         if code == interruption.CODE or (code and interruption.came()):  # what it has become on its way does not matter
             sys.exit(_say("interrupted", interruption.CODE))
         sys.exit(_failed(error))
+
+
+def _run() -> None:
+    """Run the command; where another launcher has started several processes, in the first one alone, and attend it in the others."""
+    if (starter := Starter.here()) is None:
+        app(prog_name="chronoscale")
+        return
+    from chronoscale.harness.execute.attendance import attend, lead  # noqa: PLC0415 (torch, for those who need it)
+
+    if starter.rank:
+        sys.exit(attend(starter))
+    lead(starter, lambda: app(prog_name="chronoscale"))
 
 
 def _failed(error: BaseException) -> int:

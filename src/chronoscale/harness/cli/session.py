@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import err, print_table
-from chronoscale.harness.execute.machine import fit_ranks_to_gpus, sharing, this_device
+from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, sharing, this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.content import digests
 from chronoscale.harness.runs.run_folder import Run
@@ -25,7 +25,7 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
     of runs.
     """
     if seats:
-        experiment = fit_ranks_to_gpus(experiment)
+        experiment = fit_ranks_to_processes(fit_ranks_to_gpus(experiment))
     here = fingerprint(this_device(experiment.device)) | sharing(experiment)
     files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)

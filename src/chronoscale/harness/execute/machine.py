@@ -15,6 +15,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.real_exec.execution.context import NO_GRAPHS
 from chronoscale.real_exec.execution.lanes import Threads, make_lanes
 from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import check
@@ -53,7 +54,9 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
     For commands that execute. A warning says what was left out. Unchanged on a CPU, where ranks share a GPU, and where the file itself
     gives both `device: cuda` and `ranks`, which `check_seats` may refuse.
     """
-    there, asked = gpus(), "ranks" in experiment.model_fields_set
+    starter = Starter.here()
+    machines = starter.ranks // starter.local_ranks if starter is not None else 1
+    there, asked = gpus() * machines, "ranks" in experiment.model_fields_set
     fits = max(experiment.ranks) <= there or experiment.share_gpu
     if this_device(experiment.device).type == "cpu" or (asked and experiment.device == "cuda") or fits:
         return experiment
@@ -69,6 +72,27 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"ranks": fitting})
 
 
+def fit_ranks_to_processes(experiment: Experiment) -> Experiment:
+    """Return the experiment on those of its numbers of ranks for which another launcher, such as torchrun, has started enough processes.
+
+    Unchanged where the command was started alone. Warns of what is left out, and that clocks of several machines are not aligned. Raises
+    UserError where too few were started for all.
+    """
+    if (starter := Starter.here()) is None:
+        return experiment
+    fitting = tuple(count for count in experiment.ranks if count <= starter.ranks)
+    if not fitting:
+        raise UserError(f"ranks: {min(experiment.ranks)}, and {starter.name} started {starter.ranks} processes; start more")
+    left = ", ".join(str(count) for count in experiment.ranks if count > starter.ranks)
+    if left:
+        warning = f"ranks: {starter.name} started {starter.ranks} processes: runs on {', '.join(map(str, fitting))} ranks, not on {left}"
+        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
+    if starter.local_ranks < max(fitting):
+        warning = "clocks of several machines are not aligned yet: losses are right, times between ranks of two machines are not"
+        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
+    return experiment.model_copy(update={"ranks": fitting})
+
+
 def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
     """Check, before a command executes anything, that this machine has GPUs, or memory for processes, for the largest of the numbers of
     ranks.
@@ -78,7 +102,10 @@ def check_seats(experiment: Experiment, counts: Collection[int]) -> None:
     """
     if experiment.virtual:
         return
+    starter = Starter.here()
     ranks, there = max(counts), gpus()
+    if starter is not None:
+        ranks = starter.local_of(ranks)
     device = this_device(experiment.device).type
     if experiment.launch == "graph" and device == "cpu":
         raise UserError(NO_GRAPHS)

@@ -1,4 +1,4 @@
-"""Launch: start the ranks of a job from a warm server and watch them until they have ended. They listen on loopback alone."""
+"""Launch: start the ranks of a job from a warm server and watch them until they have ended. On one machine they use loopback alone."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.attached import attachment
+from chronoscale.real_exec.ranks.attached_rank import run_attached
 from chronoscale.real_exec.ranks.failure import name_trace
 from chronoscale.real_exec.ranks.rank_group import QUIET, RankGroup, server_of
 from chronoscale.real_exec.ranks.request import Request
@@ -27,7 +30,7 @@ OnProgress = Callable[[str], None]
 
 
 def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
-    """Start a job's ranks as fresh processes on this machine, and wait until they have executed it.
+    """Start a job's ranks as fresh processes on this machine, or on all to which it is attached, and wait until they have executed it.
 
     Threads, pools and memory start alike for every number of ranks. folder: where the job file is written. on_progress: called now and then
     with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a rank fails, is lost, or makes no
@@ -35,6 +38,8 @@ def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda 
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
+    if attached := attachment():
+        return attached.launch(job, ranks, path, partial(run_attached, ENTRY, attached.starter, on_progress))
     wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
 
 
@@ -43,8 +48,11 @@ def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
     this process.
 
     path: the job file. threads: of each rank's computation. Ranks learn who they are from `membership.Membership`, and meet by a file in a
-    folder that only this user can open.
+    folder that only this user can open. Raises UserError where another launcher has started the command: `launch` alone knows other
+    machines.
     """
+    if attached := attachment():
+        raise UserError(f"{attached.starter.name}: this command runs on one machine so far; start it without {attached.starter.name}")
     modules = [os.path.abspath(place) for place in sys.path]
     request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
     return server_of(threads).start(request)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "CHRONOSCALE_RANKS"
+MEETING = "CHRONOSCALE_MEETING"
 STORE = "store"
 
 
@@ -17,6 +18,8 @@ class Membership:
 
     folder: the private folder of our own launcher (`real_exec.ranks.launch`), where its ranks meet and leave records. '': another launcher,
     for instance torchrun, has set the variables that torch.distributed documents, and ranks meet where these say.
+    store: of ranks on several machines (`ranks.attached`), which have a folder a rank: tcp://HOST:PORT/PREFIX of the keys by which they
+    meet; '' otherwise.
     """
 
     rank: int = 0
@@ -24,6 +27,7 @@ class Membership:
     local_rank: int = 0
     local_ranks: int = 1
     folder: str = ""
+    store: str = ""
 
     @classmethod
     def here(cls) -> Membership:
@@ -35,7 +39,7 @@ class Membership:
         """Read a rank's membership from RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (by default as if there were one machine)."""
         rank, ranks = int(environment.get("RANK", "0")), int(environment.get("WORLD_SIZE", "1"))
         local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", ranks))
-        return cls(rank, ranks, *local, environment.get(FOLDER, ""))
+        return cls(rank, ranks, *local, environment.get(FOLDER, ""), environment.get(MEETING, ""))
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that tell a rank its membership."""
@@ -45,7 +49,13 @@ class Membership:
             "LOCAL_RANK": str(self.local_rank),
             "LOCAL_WORLD_SIZE": str(self.local_ranks),
             FOLDER: self.folder,
+            MEETING: self.store,
         }
+
+    @property
+    def seat(self) -> int:
+        """Return the rank's place among those that its launcher watches: of several machines, a launcher watches one rank."""
+        return 0 if self.store else self.rank
 
     @property
     def meeting(self) -> str:

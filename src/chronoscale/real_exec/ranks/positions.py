@@ -192,4 +192,4 @@ def join(member: Membership) -> None:
     """
     global _own
     if member.folder:
-        _own = _map_page(Path(member.folder) / FILE, member.rank)
+        _own = _map_page(Path(member.folder) / FILE, member.seat)

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore  # torch.distributed's, which does not export their types
 
 from chronoscale import modules
 from chronoscale.errors import UserError
@@ -20,6 +21,7 @@ from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.real_exec.ranks.process_setup import pin_to_cores
 
+JOIN = timedelta(minutes=5)  # for ranks on several machines to meet
 WATCHED = timedelta(days=30)  # of gloo's collectives: our launcher knows better who hangs, and that it is not just slow
 
 
@@ -63,12 +65,29 @@ def _meet(member: Membership, device: str, shares: bool) -> None:
     """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
     positions.own_page().enter(Phase.JOINING)
     there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
-    cuda = there >= member.ranks and not shares
+    store = _open_store(member.store) if member.store else None
+    cuda = _agree(store, member, there >= member.local_ranks and not shares)
     if not cuda and not (shares and there):
-        pin_to_cores(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+        pin_to_cores(member.local_rank, member.local_ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
-    group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
+    meeting = None if store else member.meeting
+    group("nccl" if cuda else "gloo", meeting, timeout, member.ranks, member.rank, store)
+
+
+def _open_store(address: str) -> Store:
+    """Open the store in which ranks on several machines meet. address: tcp://HOST:PORT/PREFIX."""
+    place, _, prefix = address.removeprefix("tcp://").partition("/")
+    host, _, port = place.rpartition(":")
+    return PrefixStore(prefix, TCPStore(host, int(port), None, False, JOIN, wait_for_workers=False))
+
+
+def _agree(store: Store | None, member: Membership, cuda: bool) -> bool:
+    """Return whether every rank of the job has a GPU of its own; this one has if `cuda`."""
+    if store is None:
+        return cuda
+    store.set(f"gpu/{member.rank}", str(int(cuda)))
+    return all(store.get(f"gpu/{rank}") == b"1" for rank in range(member.ranks))
 
 
 def leave(code: int) -> NoReturn:

@@ -44,6 +44,8 @@ class Request:
 
     argument: path of the job file. temporary: where the server makes a folder that is private to this user and this job. folder: that
     folder, absolute, once it exists. modules: Python's search path (`sys.path`).
+    placement: where the request's one rank is of a job on several machines: rank, ranks, local rank, local ranks; store: where these
+    meet (`Membership`). None and '': all ranks are here.
     """
 
     entry: str
@@ -54,9 +56,13 @@ class Request:
     environment: dict[str, str]
     modules: list[str]
     folder: str = ""
+    placement: tuple[int, int, int, int] | None = None
+    store: str = ""
 
     def membership(self, rank: int) -> Membership:
-        """Return the membership of a rank that the server forks; all ranks of a job are on this machine."""
+        """Return the membership of a rank that the server forks."""
+        if self.placement:
+            return Membership(*self.placement, self.folder, self.store)
         return Membership(rank, self.ranks, rank, self.ranks, self.folder)
 
     def log(self, rank: int) -> Path:

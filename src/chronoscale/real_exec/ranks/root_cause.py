@@ -29,15 +29,18 @@ class RootCause(NamedTuple):
     trace: str = ""
 
 
-def find_root_cause(job: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path) -> RootCause:
+def find_root_cause(job: str, ended: Mapping[int, int], pages: Sequence[PositionPage], folder: Path, first: int = 0) -> RootCause:
     """Return, for the launcher's error, which of a job's ranks failed first and why; at least one has ended badly.
 
     job: its name. ended: exit codes, or minus signals, by rank, in the order in which they ended. pages: where each rank has recorded its
-    progress. folder: where ranks leave records of failures, also those that have not ended yet.
+    progress. folder: where ranks leave records of failures, also those that have not ended yet. first: the rank to
+    which the first page belongs, where others of the job are on other machines.
     """
-    recorded = {rank: failure for rank in range(len(pages)) if (failure := Failure.load(folder, rank)) is not None}
+    recorded = {seat: failure for seat in range(len(pages)) if (failure := Failure.load(folder, first + seat)) is not None}
     silent = [
-        _unrecorded_cause(job, rank, status, pages[rank], folder) for rank, status in ended.items() if status and rank not in recorded
+        _unrecorded_cause(job, first + seat, status, pages[seat], folder)
+        for seat, status in ended.items()
+        if status and seat not in recorded
     ]
     return min(
         [*silent, *(_recorded_cause(job, failure) for failure in recorded.values())],

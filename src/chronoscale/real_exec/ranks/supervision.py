@@ -76,6 +76,7 @@ class Watch:
     A rank moves when its position changes, and while it sleeps as announced. Where nothing says how long a position may last (outside of
     passes, and in the first pass over a schedule), a rank that computes or waits for a disk counts as moving, unless it is in a collective.
     A job hangs when a rank is stopped, or stays in a row that was timed before and waits for nobody, or when no rank moves at all.
+    first: the number of the first rank here, where others of the job are on other machines; then a rank that waits for others never hangs.
     """
 
     def __init__(
@@ -85,12 +86,14 @@ class Watch:
         patience: Patience,
         clock: Callable[[], float] = time.monotonic,
         ask: Callable[[int], ProcessState] = process_state,
+        first: int | None = None,
     ) -> None:
         self._pages = pages
         self._pids = pids
         self._patience = patience
         self._clock = clock
         self._ask = ask
+        self._first, self._apart = first or 0, first is not None
         self._ranks = [_Rank(clock()) for _ in pages]
         self._longest_s = 0.0
         self._reported = clock()
@@ -117,7 +120,7 @@ class Watch:
         running = [rank for rank in range(len(self._ranks)) if rank not in ended]
         for rank in running:
             self._follow(rank, now)
-        stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s]
+        stuck = [rank for rank in running if now - self._ranks[rank].since > self.limit_s and not self._waits_elsewhere(rank)]
         if stuck and (len(stuck) == len(running) or any(self._hangs_by_itself(rank) for rank in stuck)):
             self.hung = self._blame(running, stuck, ended, now)
         if now - self._reported < SAY_S:
@@ -125,8 +128,13 @@ class Watch:
         self._reported = now
         for rank in running:
             if now - (state := self._ranks[rank]).arrived > self.limit_s and not state.position.waiting:
-                return f"rank {rank} has computed for {now - state.arrived:.0f} s {state.position}"
+                return f"rank {self._first + rank} has computed for {now - state.arrived:.0f} s {state.position}"
         return self._ranks[0].position.text
+
+    def _waits_elsewhere(self, rank: int) -> bool:
+        """Return whether a rank waits for ranks of other machines, which are watched there."""
+        state = self._ranks[rank]
+        return self._apart and state.position.waiting and not (state.asked is not None and state.asked[1].stopped)
 
     def _hangs_by_itself(self, rank: int) -> bool:
         """Return whether a stuck rank hangs whatever the others do."""
@@ -161,11 +169,11 @@ class Watch:
         """Return one line: which ranks do not move, where, for how long, and which wait for them."""
         stopped = [rank for rank in stuck if self._ask(self._pids[rank]).stopped]
         guilty = stopped or [rank for rank in stuck if not self._ranks[rank].position.waiting]
-        gone = [f"rank {rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
-        others = [f"rank {rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
+        gone = [f"rank {self._first + rank} has ended" for rank in range(len(self._ranks)) if rank in ended]
+        others = [f"rank {self._first + rank} {self._does(rank)} {self._ranks[rank].position}" for rank in running if rank not in guilty]
         parts = []
         for rank in guilty:
-            stays = f"rank {rank} has not moved for {now - self._ranks[rank].since:.0f} s"
+            stays = f"rank {self._first + rank} has not moved for {now - self._ranks[rank].since:.0f} s"
             parts.append(f"{stays}{', it is stopped,' * (rank in stopped)} {self._ranks[rank].position}")
         if not guilty:
             parts.append(f"ranks have waited for each other for {now - max(self._ranks[rank].since for rank in stuck):.0f} s")

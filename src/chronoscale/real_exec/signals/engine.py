@@ -18,8 +18,9 @@ from chronoscale.batching.signals.standardisation import Moments, Period
 from chronoscale.batching.signals.windows import WindowAssignment, Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.errors import MachineError
+from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.communication.collective import Collective
+from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.real_exec.signals.feeds import BaseFeed
 from chronoscale.real_exec.signals.worker_tasks import materialise_windows, signal_moments, take_windows
 
@@ -57,6 +58,8 @@ class Engine:
 
     def __init__(self, collective: Collective) -> None:
         """Start the cluster, or join it; called on every rank together."""
+        if Membership.here().store:
+            raise UserError("ddp keeps its windows in Dask workers of one machine, and cannot run on several yet; choose another strategy")
         rank, ranks = collective.rank, collective.ranks
         self._cluster = None
         address = ""

@@ -1,0 +1,41 @@
+"""Attendance: the part of each process in a command that torchrun, srun or mpirun has started on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from torch.distributed import DistError
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.ranks.attached import attach
+from chronoscale.real_exec.ranks.attached_rank import run_attached
+from chronoscale.real_exec.ranks.launch import ENTRY
+from chronoscale.real_exec.ranks.starter import Starter
+
+
+def attend(starter: Starter) -> int:
+    """Execute this process's ranks of the first process's command until that is over; return that command's exit code.
+
+    Raises MachineError where the first process, or the store in which they meet, is lost.
+    """
+    try:
+        return attach(starter).attend(partial(run_attached, ENTRY, starter, lambda _: None))
+    except DistError as error:
+        raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
+
+
+def lead(starter: Starter, command: Callable[[], object]) -> None:
+    """Run a command in the first process, and tell the others its exit code once it is over."""
+    attached, code = attach(starter), 1
+    try:
+        command()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+    except UserError:
+        code = 2
+        raise
+    finally:
+        attached.close(code)

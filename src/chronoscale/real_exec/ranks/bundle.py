@@ -1,0 +1,144 @@
+"""Bundle: a job and the files that its ranks read, by their content, for machines without a shared file system."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.job import Job
+
+JOB = "job.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file of a bundle: its relative path, the SHA-256 of its bytes (hexadecimal), its size in bytes."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A job with relative paths, as JSON text, and the files that its ranks read."""
+
+    job: str
+    files: tuple[Content, ...]
+
+    @classmethod
+    def pack(cls, job: Job) -> tuple[Bundle, dict[str, Path]]:
+        """Return the bundle of a job, and where each content lies here, by its SHA-256. Raises UserError for a file that is missing."""
+        sources, files, places = dict[str, Path](), list[Content](), dict[str, str]()
+
+        def place(name: str) -> str:
+            if not name or name in places:
+                return places.get(name, "")
+            source = Path(name)
+            if not source.exists():
+                raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
+            places[name] = f"{len(places)}/{source.name}"
+            inside = sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]
+            for file in inside:
+                digest = hash_file(file)
+                relative = file.relative_to(source).as_posix() if source.is_dir() else ""
+                files.append(Content(str(PurePosixPath(places[name], relative)), digest, file.stat().st_size))
+                sources[digest] = file
+            return places[name]
+
+        items = tuple(
+            replace(each, schedule=place(each.schedule), dataset=place(each.dataset), parts=place(each.parts), prepare=place(each.prepare))
+            for each in job.items
+        )
+        settings = replace(job.settings, topology=place(job.settings.topology))
+        relative = replace(job, items=items, settings=settings, modules=tuple(place(file) for file in job.modules), out="out")
+        return cls(json.dumps(asdict(relative)), tuple(files)), sources
+
+    def to_json(self) -> str:
+        """Return the bundle as JSON text: the job and the manifest of its files, without their contents."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Bundle:
+        """Read a bundle of `to_json`. Raises MachineError for a path that leaves the bundle's folder."""
+        record = json.loads(text)
+        files = tuple(Content(**each) for each in record["files"])
+        for file in files:
+            path = PurePosixPath(file.path)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise MachineError(f"job's bundle: path '{file.path}' leaves its folder")
+            if len(file.sha256) != 64 or set(file.sha256) - set("0123456789abcdef"):
+                raise MachineError(f"job's bundle: '{file.sha256}' is no SHA-256")
+        return cls(record["job"], files)
+
+    def unpack(self, folder: Path, cache: Cache) -> Path:
+        """Lay the bundle's files out below `folder` as links to their cached contents; return the path of the job file, whose paths are
+        relative to `folder`."""
+        for file in self.files:
+            target = folder / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(cache.folder / file.sha256)
+        (folder / "out").mkdir()
+        (folder / JOB).write_text(self.job)
+        return folder / JOB
+
+
+class Cache:
+    """Files of this user on this machine by the SHA-256 of their contents, in a folder of mode 0700 in the temporary directory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Open the cache, or make it. Raises MachineError where somebody else owns its folder, or could open it."""
+        self.folder = folder or Path(tempfile.gettempdir()) / f"chronoscale-contents-{os.getuid()}"
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        status = self.folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+            raise MachineError(f"{self.folder}: not a folder that only you can open; remove it")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def lacks(self, bundle: Bundle) -> list[str]:
+        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first."""
+        lacking = list[str]()
+        with self._locked():
+            for file in bundle.files:
+                path = self.folder / file.sha256
+                if path.exists() and (path.stat().st_size != file.size or hash_file(path) != file.sha256):
+                    path.unlink()
+                if not path.exists() and file.sha256 not in lacking:
+                    lacking.append(file.sha256)
+        return lacking
+
+    def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
+        """Write a content that was received to the cache, whole or not at all. Raises MachineError where it is not what was announced."""
+        digest = hashlib.sha256()
+        descriptor, draft = tempfile.mkstemp(dir=self.folder, prefix=".draft-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    file.write(chunk)
+            if digest.hexdigest() != sha256:
+                raise MachineError(f"a file of the job was damaged on its way: its SHA-256 is {digest.hexdigest()}, expected {sha256}")
+            with self._locked():
+                os.replace(draft, self.folder / sha256)
+        finally:
+            Path(draft).unlink(missing_ok=True)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

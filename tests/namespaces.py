@@ -1,0 +1,98 @@
+"""Machines that are network namespaces of this one, joined by a bridge of veth pairs, with folders of their own."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PORT = 29517
+
+
+def _ip(*words: str, check: bool = True) -> bool:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if check and done.returncode:
+        raise OSError(done.stderr.strip())
+    return not done.returncode
+
+
+def permitted() -> bool:
+    """Whether this process may make network namespaces."""
+    if os.getuid() != 0:
+        return False
+    name = f"chr{os.getpid()}t"
+    try:
+        return _ip("netns", "add", name, check=False) and _ip("netns", "del", name, check=False)
+    except FileNotFoundError:
+        return False
+
+
+class Machines:
+    """Network namespaces, each with an address and folders of its own."""
+
+    def __init__(self, names: list[str], folder: Path) -> None:
+        self.names, self.folder = names, folder
+
+    def torchrun(self, node: int, ranks: int, *words: str) -> subprocess.Popen[str]:
+        """Start torchrun on one of the machines, as a user would in a terminal of it."""
+        home = self.folder / f"node{node}"
+        (home / "tmp").mkdir(parents=True, exist_ok=True)
+        where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
+        meet = ["--master-addr", "10.97.0.1", "--master-port", str(PORT)]
+        command = ["ip", "netns", "exec", self.names[node], sys.executable, "-m", "torch.distributed.run", *where, *meet]
+        return subprocess.Popen(
+            [*command, "-m", "chronoscale", *words],
+            cwd=home,
+            env={**os.environ, "TMPDIR": str(home / "tmp"), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def pids(self, node: int) -> list[int]:
+        """Processes that run on a machine."""
+        done = subprocess.run(["ip", "netns", "pids", self.names[node]], capture_output=True, text=True)
+        return [int(pid) for pid in done.stdout.split()]
+
+    def rank_process(self, node: int, timeout: float) -> int:
+        """Process id of the rank on a machine, once it passes over its schedule for a while."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            for log in (self.folder / f"node{node}" / "tmp").glob("chronoscale-ranks-*/rank-*.log"):
+                for pid in self.pids(node):
+                    with suppress(OSError):
+                        if os.readlink(f"/proc/{pid}/fd/2") == str(log):
+                            time.sleep(2)
+                            return pid
+            time.sleep(0.1)
+        raise TimeoutError
+
+
+@contextmanager
+def machines(count: int, folder: Path) -> Iterator[Machines]:
+    """Make so many machines; they are gone afterwards, and what ran on them is killed."""
+    unique = f"chr{os.getpid() % 100000}"
+    names = [f"{unique}n{node}" for node in range(count)]
+    try:
+        for node, name in enumerate(names):
+            _ip("netns", "add", name)
+            _ip("-n", name, "link", "set", "lo", "up")
+            if node == 0:
+                _ip("-n", name, "link", "add", "br0", "type", "bridge")
+                _ip("-n", name, "addr", "add", "10.97.0.1/24", "dev", "br0")
+                _ip("-n", name, "link", "set", "br0", "up")
+            else:
+                _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
+                _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0")
+                _ip("-n", names[0], "link", "set", f"v{node}", "up")
+                _ip("-n", name, "addr", "add", f"10.97.0.{node + 1}/24", "dev", "eth0")
+                _ip("-n", name, "link", "set", "eth0", "up")
+        yield Machines(names, folder)
+    finally:
+        for name in names:
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+            for pid in pids:
+                subprocess.run(["kill", "-9", pid], capture_output=True)
+            _ip("netns", "del", name, check=False)

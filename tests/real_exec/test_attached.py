@@ -1,0 +1,182 @@
+"""Commands that torchrun, srun or mpirun has started on several machines."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from namespaces import machines, permitted
+
+from chronoscale.errors import MachineError, UserError
+from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
+from chronoscale.real_exec.ranks.rank_end import AttachedEnd
+from chronoscale.real_exec.ranks.route import interface_to
+from chronoscale.real_exec.ranks.starter import Starter
+from chronoscale.strategies.workload import Hyper, ModelChoice
+
+DATA = {"name": "growth_small"}
+EXPERIMENT = {
+    "dataset": DATA,
+    "model": {"name": "wd-gcn", "hidden": 4},
+    "strategies": ["psg", "esdg"],
+    "ranks": [2],
+    "repeats": 1,
+    "device": "cpu",
+}
+MPIRUN = {f"OMPI_COMM_WORLD_{name}": value for name, value in (("RANK", "1"), ("SIZE", "2"), ("LOCAL_RANK", "0"), ("LOCAL_SIZE", "2"))}
+MEETING = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", **MEETING}
+
+
+def _losses(folder: Path) -> dict[str, np.ndarray]:
+    return {file.name: np.load(file) for file in folder.rglob("*-losses.npy")}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not permitted(), reason="network namespaces need root, and `ip netns`")
+def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path) -> None:
+    text = yaml.safe_dump(EXPERIMENT)
+    (tmp_path / "exp.yaml").write_text(text)
+    alone = subprocess.run(
+        [sys.executable, "-m", "chronoscale", "bench", "exp.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert not alone.returncode, alone.stderr
+    with machines(2, tmp_path) as made:
+        for node in (0, 1):
+            (tmp_path / f"node{node}").mkdir()
+        (tmp_path / "node0" / "exp.yaml").write_text(text)  # the other has no experiment, and no data
+        started = [made.torchrun(node, 1, "bench", "exp.yaml") for node in (0, 1)]
+        outputs = [process.communicate(timeout=120)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    assert "clocks of several machines are not aligned yet" in " ".join(outputs[0].split())
+    expected, losses = _losses(tmp_path / "runs"), _losses(tmp_path / "node0")
+    assert sorted(expected) == sorted(losses) and len(losses) == 2
+    assert {name: values.tolist() for name, values in losses.items()} == {name: values.tolist() for name, values in expected.items()}
+    assert not _losses(tmp_path / "node1")
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        (TORCHRUN, ("torchrun", 3, 4, 1, 2)),
+        (
+            {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "2(x2)", **MEETING},
+            ("srun", 2, 4, 0, 2),
+        ),
+        (MPIRUN, None),
+        ({**MPIRUN, **MEETING}, ("mpirun", 1, 2, 0, 2)),
+    ],
+)
+def test_a_launcher_is_known_by_its_environment(variables: dict[str, str], expected: tuple[str, int, int, int, int] | None) -> None:
+    if expected is None:
+        with pytest.raises(UserError):
+            Starter.of(variables)
+        return
+    starter = Starter.of(variables)
+    assert starter is not None
+    assert (starter.name, starter.rank, starter.ranks, starter.local_rank, starter.local_ranks) == expected
+
+
+@pytest.mark.parametrize("spoilt", [{"RANK": "x"}, {"RANK": "4"}, {"LOCAL_RANK": ""}, {"MASTER_PORT": "http"}, {"MASTER_ADDR": ""}])
+def test_malformed_variables_are_one_line(spoilt: dict[str, str]) -> None:
+    with pytest.raises(UserError, match=r"^torchrun: ") as error:
+        Starter.of({**TORCHRUN, **spoilt})
+    assert "\n" not in str(error.value)
+
+
+def test_no_launcher_is_none_and_so_is_our_own() -> None:
+    assert Starter.of({}) is None and Starter.of({**TORCHRUN, "CHRONOSCALE_RANKS": "/tmp/x"}) is None
+
+
+@pytest.mark.parametrize(("ranks", "here"), [(4, 2), (3, 1), (2, 0)])
+def test_a_smaller_job_takes_the_first_ranks(ranks: int, here: int) -> None:
+    starter = Starter.of(TORCHRUN)
+    assert starter is not None and starter.local_of(ranks) == here
+
+
+def _job(folder: Path) -> Job:
+    (folder / "data").mkdir()
+    (folder / "data" / "src.npy").write_bytes(b"src")
+    (folder / "psg.parquet").write_bytes(b"schedule")
+    item = Item("psg", str(folder / "psg.parquet"), str(folder / "data"), Hyper())
+    return Job("ranks-2", (item,), str(folder / "out"), ModelChoice("wd-gcn"), 1)
+
+
+def test_a_bundle_has_what_ranks_read_and_no_absolute_path(tmp_path: Path) -> None:
+    bundle, sources = Bundle.pack(_job(tmp_path))
+    assert str(tmp_path) not in bundle.to_json()
+    received, cache = Bundle.from_json(bundle.to_json()), Cache(tmp_path / "cache")
+    assert sorted(cache.lacks(received)) == sorted(sources)
+    for sha256, source in sources.items():
+        cache.add(sha256, iter([source.read_bytes()]))
+    assert not cache.lacks(received)
+    (folder := tmp_path / "other").mkdir()
+    item = Job.load(received.unpack(folder, cache)).items[0]
+    assert (folder / item.schedule).read_bytes() == b"schedule" and (folder / item.dataset / "src.npy").read_bytes() == b"src"
+
+
+def test_damaged_content_is_refused_and_dropped(tmp_path: Path) -> None:
+    bundle, sources = Bundle.pack(_job(tmp_path))
+    cache, sha256 = Cache(tmp_path / "cache"), hash_file(tmp_path / "psg.parquet")
+    with pytest.raises(MachineError, match="damaged on its way"):
+        cache.add(sha256, iter([b"something else"]))
+    assert sorted(cache.lacks(bundle)) == sorted(sources)
+    cache.add(sha256, iter([b"sche", b"dule"]))
+    (cache.folder / sha256).write_bytes(b"SCHEDULE")
+    assert sha256 in cache.lacks(bundle)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    job = _job(tmp_path)
+    (tmp_path / "psg.parquet").unlink()
+    with pytest.raises(UserError, match=r"psg\.parquet: no such file"):
+        Bundle.pack(job)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", ""])
+def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path, path: str) -> None:
+    bundle, _ = Bundle.pack(_job(tmp_path))
+    with pytest.raises(MachineError, match="leaves its folder"):
+        Bundle.from_json(bundle.to_json().replace("0/psg.parquet", "0").replace('"path": "0"', f'"path": "{path}"'))
+
+
+def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:
+    (folder := tmp_path / "cache").mkdir(mode=0o755)
+    with pytest.raises(MachineError, match="only you can open"):
+        Cache(folder)
+
+
+def test_the_interface_is_that_of_the_route() -> None:
+    assert interface_to("127.0.0.1", 29500) == "lo"
+
+
+def test_an_end_names_its_host() -> None:
+    end = AttachedEnd.from_json(AttachedEnd.of(MachineError("rank 1 of 'x' was lost (SIGKILL)")).to_json())
+    assert str(end.error("b")) == "rank 1 of 'x' was lost (SIGKILL) (on b)"
+    assert isinstance(AttachedEnd.of(UserError("no")).error("b"), UserError) and not AttachedEnd().failed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not permitted(), reason="network namespaces need root, and `ip netns`")
+def test_a_rank_that_is_killed_is_named_with_its_host(tmp_path: Path) -> None:
+    long = {**EXPERIMENT, "strategies": ["psg"], "repeats": 5000}
+    with machines(2, tmp_path) as made:
+        (tmp_path / "node0").mkdir()
+        (tmp_path / "node0" / "exp.yaml").write_text(yaml.safe_dump(long))
+        started = [made.torchrun(node, 1, "bench", "exp.yaml") for node in (0, 1)]
+        victim = made.rank_process(1, timeout=60)
+        begun = time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        outputs = [process.communicate(timeout=60)[0] for process in started]
+        assert time.monotonic() - begun < 60
+        assert not any(made.pids(node) for node in (0, 1))
+    assert all(process.returncode for process in started)
+    lines = [line for line in outputs[0].splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "rank 1 of 'ranks-2' was lost (SIGKILL)" in lines[0] and f"(on {socket.gethostname()})" in lines[0], outputs
