@@ -63,9 +63,9 @@ def _meet(member: Membership, device: str, shares: bool) -> None:
     """Join the process group: nccl where every rank has a GPU, gloo where they share one, gloo on cores of its own otherwise."""
     positions.own_page().enter(Phase.JOINING)
     there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0
-    cuda = there >= member.ranks and not shares
+    cuda = there >= member.local_ranks and not shares
     if not cuda and not (shares and there):
-        pin_to_cores(member.local_rank, member.ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
+        pin_to_cores(member.local_rank, member.local_ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
     group("nccl" if cuda else "gloo", member.meeting, timeout, rank=member.rank, world_size=member.ranks)
@@ -78,19 +78,19 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
+def pick_device(name: str, local_rank: int, shares: bool = False) -> torch.device:
     """Return the device of a rank; a GPU becomes the current one. name: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
 
-    Each rank of a machine has a GPU of its own; `shares`: all use the first one. Raises UserError for 'cuda' without a GPU, or with too
-    few.
+    local_rank: among the ranks of its machine, each of which has a GPU of its own; `shares`: all use the first one. Raises UserError for
+    'cuda' without a GPU, or with too few.
     """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"device '{name}' asked for, no CUDA device is available")
-    rank = 0 if shares else rank
-    if rank >= torch.cuda.device_count():
-        raise UserError(f"rank {rank} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
-    device = torch.device("cuda", rank)
+    place = 0 if shares else local_rank
+    if place >= torch.cuda.device_count():
+        raise UserError(f"rank {place} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
+    device = torch.device("cuda", place)
     torch.cuda.set_device(device)
     return device
