@@ -25,6 +25,7 @@ from chronoscale.harness.execute.watch import Watch, own_seconds
 from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
 from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
+from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import FittedCosts
@@ -197,6 +198,20 @@ def test_noise_in_words(noise: Noise, why: str) -> None:
     assert STEAL < OTHERS
 
 
+BUSY = """
+import time
+
+
+def main(path):
+    while time.process_time() < 0.3:
+        pass
+    return 0
+
+
+"""
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+
+
 def test_what_this_process_does_is_no_noise() -> None:
     watch = Watch()
     sum(i * i for i in range(3_000_000))
@@ -204,26 +219,23 @@ def test_what_this_process_does_is_no_noise() -> None:
     assert 0 <= noise.others <= 1 and 0 <= noise.steal <= 1 and noise.spread == 0 and noise.passes == 0
 
 
-SERVER = """
-import os, sys, time
-if not (child := os.fork()):
-    while time.process_time() < 0.3:
-        pass
-    os._exit(0)
-os.waitpid(child, 0)
-print(flush=True)
-sys.stdin.read()
-"""
-
-
-def test_what_ranks_of_a_server_do_is_no_noise() -> None:
+def test_what_ranks_and_their_server_do_is_no_noise(tmp_path: Path) -> None:
     """Ranks are children of a process that outlives them."""
-    before = own_seconds()
-    with subprocess.Popen([sys.executable, "-S", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdout and server.stdout.readline() == b"\n"
-        assert own_seconds() - before > 0.25
-        server.communicate()
-    assert own_seconds() - before > 0.25
+    (tmp_path / "busy_rank.py").write_text(BUSY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        before = own_seconds()
+        wait(start("busy_rank", tmp_path / "job", 2, 1), "busy")
+        spent = own_seconds() - before
+    assert 0.5 < spent < 60  # 0.3 s a rank, and what a server that starts imports
+
+
+def test_what_another_process_does_is_noise() -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", f"{BUSY}main('')\nprint(flush=True); input()"], **PIPES) as other:
+        before = own_seconds()
+        assert other.stdout and other.stdout.readline() == b"\n"
+        assert own_seconds() - before < 0.2
+        other.communicate(b"\n")
 
 
 def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypatch, capsys):

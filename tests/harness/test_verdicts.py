@@ -189,6 +189,15 @@ def test_one_seed_that_decides_is_named() -> None:
     assert said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0))).endswith("One seed says nothing of how sure this is.")
 
 
+def test_who_is_beaten_without_a_model_is_named() -> None:
+    """By half of its seeds; a tie is no victory; where nothing is known without a model, nothing is said."""
+    outcomes = outcome("a", (0.3,), (0.5,), (0.39,)), outcome("b", (0.9, 0.4)), outcome("c", (0.5,), (0.3,), (0.5,)), outcome("d", ())
+    result = compared(*(replace(one, curves={i: one.curves.get(i, ()) for i in range(3)}) for one in outcomes))
+    sentences = [line for line in notes(result) if "no better" in line]
+    assert sentences == ["no better than the best prediction without a model: b, c and d"]
+    assert not any("no better" in line for line in notes(replace(result, naive={"last value": NAN})))
+
+
 def test_a_rate_at_the_end_of_the_grid_is_told() -> None:
     """Where another might be better; not of strategies that share a training, and not of a grid of one."""
     outcomes = [

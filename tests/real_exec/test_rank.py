@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 
 from chronoscale.errors import UserError
+from chronoscale.real_exec.execution import context
+from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks import rank
 from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.real_exec.ranks.rank import pick_device
@@ -67,3 +69,30 @@ def test_how_two_ranks_meet(
     rank._meet(Membership(1, 2, 1, 2, str(tmp_path)), device, shares)
     assert met == [(backend, rank.WATCHED if backend == "gloo" else None)] and bool(pins) == pinned
     assert timedelta(days=1) < rank.WATCHED
+
+
+@pytest.mark.parametrize(("gpus", "backend"), [(2, "nccl"), (1, "gloo"), (0, "gloo")])
+def test_what_a_rank_of_the_second_machine_asks_of_it(monkeypatch: pytest.MonkeyPatch, gpus: int, backend: str) -> None:
+    """Seats on its own machine: the fourth of four ranks, two a machine, is the second there."""
+    there(monkeypatch, gpus)
+    met, pins = [], []
+    monkeypatch.setattr(rank, "pin_to_cores", lambda *given: pins.append(given))
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, meeting, timeout, **given: met.append((backend, meeting, given)))
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    rank._meet(Membership.of({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}), "auto", False)
+    assert met == [(backend, "env://", {"rank": 3, "world_size": 4})]
+    assert pins == ([] if backend == "nccl" else [(1, 2, 3)])
+
+
+def test_a_job_chooses_the_device_by_the_place_on_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+
+    def pick(name: str, local_rank: int, shares: bool) -> torch.device:
+        chosen.append(local_rank)
+        return torch.device("cpu")
+
+    monkeypatch.setattr(context, "pick_device", pick)
+    for name, value in (("RANK", "3"), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "1"), ("LOCAL_WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    with context.open_context(Settings()):
+        assert chosen == [1]

@@ -32,12 +32,12 @@ def advise(
     on_progress: Callable[[str], None] = lambda _: None,
     workers: int | None = None,
     dask: str | None = None,
-) -> None:
+) -> list[Choice]:
     """Simulate every candidate of `chronoscale advise`, a piece `point-<number>` of the run each, and write the first one's experiment.
 
-    Writes `points.json` (all candidates) and `first.yaml`. workers: processes; None: as many as cores and memory allow, one where that is
-    over in seconds. dask: address of a scheduler, instead. Raises UserError for data that cannot be planned with, and where nothing ranks,
-    which ends the run; MachineError as `sweep`.
+    Writes `points.json` (all candidates) and `first.yaml`, and returns all as ranked. workers: processes; None: as many as cores and memory
+    allow, one where that is over in seconds. dask: address of a scheduler, instead. Raises UserError for data that cannot be planned with,
+    and where nothing ranks, which ends the run; MachineError as `sweep`.
     """
     if experiment.failures is not None:
         raise UserError("failures: trainings that nothing interrupts are ranked; leave the key out here, and `simulate` the first with it")
@@ -64,6 +64,7 @@ def advise(
         run.finish()
         raise UserError(_nothing(found))
     write_text(run.folder / FIRST, as_yaml(_as_experiment(experiment, found[0].candidate)))
+    return found
 
 
 def _workers(tasks: Mapping[int, Task]) -> int:

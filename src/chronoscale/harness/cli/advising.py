@@ -14,7 +14,6 @@ from chronoscale.harness.advice import shown
 from chronoscale.harness.advice.advise import FIRST
 from chronoscale.harness.advice.advise import advise as run_advice
 from chronoscale.harness.advice.candidates import candidates
-from chronoscale.harness.advice.outcome import choices
 from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.cli.session import begin
 from chronoscale.harness.keys.experiment import Experiment
@@ -42,9 +41,8 @@ def advise(
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
-        run_advice(experiment, run, on_progress, workers, dask or experiment.advise.dask)
-    ranked, objective = choices(run, experiment.advise, experiment.epochs), experiment.advise.objective
-    summary = shown.json_records(ranked, objective)
+        ranked = run_advice(experiment, run, on_progress, workers, dask or experiment.advise.dask)
+    summary = shown.json_records(ranked, experiment.advise.objective)
     write_text(run.folder / "advice.json", json.dumps(summary, indent=1))
     drawing = shown.pareto_drawing(ranked, "pareto")
     for target in filter(None, (run.folder / "pareto.svg", run.folder / "pareto.png", plot)):

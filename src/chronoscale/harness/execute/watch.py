@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 from chronoscale.harness.runs.noise import Noise
 from chronoscale.real_exec.execution.passes import Pass
+from chronoscale.real_exec.ranks.rank_group import used_s
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -18,7 +19,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Watch:
     """Measurement of what else this machine's cores do, from its creation on, while `chronoscale bench` or `profile` times something.
 
-    What this process does is not noise, nor what its descendants do, such as ranks that a server forks.
+    What this process does is not noise, nor what its ranks do. Ranks and other child processes are seen once they have ended.
     """
 
     def __init__(self) -> None:
@@ -58,12 +59,8 @@ def _core_seconds() -> tuple[float, float, float]:
 
 
 def own_seconds() -> float:
-    """Return the CPU seconds that this process and its descendants have used: those alive, and those that had a parent to wait for them."""
-    process = psutil.Process()
-    seconds = 0.0
-    for each in (process, *process.children(recursive=True)):
-        try:
-            seconds += sum(each.cpu_times()[:4])  # user, system, and both of children that have ended
-        except psutil.NoSuchProcess:  # it ended meanwhile, and its parent has its time
-            continue
-    return seconds
+    """Return the CPU seconds that this process has used, those of its children that have ended, and those of its servers of ranks
+    and of their ranks that have ended.
+    """
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + used_s()

@@ -117,7 +117,7 @@ def open_context(settings: Settings, virtual: VirtualRank | None = None) -> Iter
     this process is the rank. Raises UserError when a GPU is requested and absent, and for CUDA graphs without one.
     """
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if dist.is_initialized() else (1, 0)
-    device = pick_device("cpu" if virtual else settings.device, Membership.here().local_rank if ranks > 1 else rank, settings.share_gpu)
+    device = pick_device("cpu" if virtual else settings.device, Membership.here().local_rank, settings.share_gpu)
     if settings.launch == "graph" and device.type == "cpu":
         raise UserError(NO_GRAPHS)
     torch.set_num_threads(settings.threads)

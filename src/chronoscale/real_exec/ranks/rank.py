@@ -71,8 +71,11 @@ def _meet(member: Membership, device: str, shares: bool) -> None:
         pin_to_cores(member.local_rank, member.local_ranks, int(os.environ.get("OMP_NUM_THREADS", "1")))
     group = dist.init_process_group
     timeout = WATCHED if member.folder and not cuda else None  # a rank that waits for a GPU looks as if it computed
-    meeting = None if store else member.meeting
-    group("nccl" if cuda else "gloo", meeting, timeout, member.ranks, member.rank, store)
+    backend, size = "nccl" if cuda else "gloo", member.ranks
+    if store:
+        group(backend, None, timeout, rank=member.rank, world_size=size, store=store)
+    else:
+        group(backend, member.meeting, timeout, rank=member.rank, world_size=size)
 
 
 def _open_store(address: str) -> Store:
@@ -97,19 +100,19 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def pick_device(name: str, rank: int, shares: bool = False) -> torch.device:
+def pick_device(name: str, local_rank: int, shares: bool = False) -> torch.device:
     """Return the device of a rank; a GPU becomes the current one. name: 'cpu', 'cuda', or 'auto' (a GPU where there is one).
 
-    Each rank of a machine has a GPU of its own; `shares`: all use the first one. Raises UserError for 'cuda' without a GPU, or with too
-    few.
+    local_rank: among the ranks of its machine, each of which has a GPU of its own; `shares`: all use the first one. Raises UserError for
+    'cuda' without a GPU, or with too few.
     """
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"device '{name}' asked for, no CUDA device is available")
-    rank = 0 if shares else rank
-    if rank >= torch.cuda.device_count():
-        raise UserError(f"rank {rank} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
-    device = torch.device("cuda", rank)
+    place = 0 if shares else local_rank
+    if place >= torch.cuda.device_count():
+        raise UserError(f"rank {place} has no GPU: there are {torch.cuda.device_count()}; run fewer ranks, or set device: cpu")
+    device = torch.device("cuda", place)
     torch.cuda.set_device(device)
     return device

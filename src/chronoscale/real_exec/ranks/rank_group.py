@@ -141,6 +141,15 @@ class RankServer:
         return self._process.poll() is None
 
     @property
+    def used_s(self) -> float:
+        """Return the CPU seconds of the server of ranks, which imports what they run, and of its ranks that have ended."""
+        try:
+            own = psutil.Process(self.pid).cpu_times()
+        except psutil.Error:
+            return self.spent_s
+        return float(own.user + own.system) + self.spent_s
+
+    @property
     def stopped(self) -> bool:
         """Return whether the server of ranks is stopped, as by SIGSTOP."""
         try:
@@ -201,6 +210,11 @@ def spent_s() -> float:
     Once their server has ended, too, the system counts them as this process's.
     """
     return sum(server.spent_s for server in tuple(_servers.values()) if server.alive)
+
+
+def used_s() -> float:
+    """Return the CPU seconds of this process's servers of ranks that run, and of their ranks that have ended."""
+    return sum(server.used_s for server in tuple(_servers.values()) if server.alive)
 
 
 def server_of(threads: int) -> RankServer:
