@@ -14,6 +14,7 @@ import yaml
 from namespaces import machines, permitted
 
 from chronoscale.errors import MachineError, UserError
+from chronoscale.harness.cli.main import ONE_MACHINE, app
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
@@ -25,7 +26,8 @@ DATA = {"name": "growth_small"}
 EXPERIMENT = {
     "dataset": DATA,
     "model": {"name": "wd-gcn", "hidden": 4},
-    "strategies": ["psg", "esdg"],
+    "strategies": ["psg", "real-g+"],
+    "costs": "datasheet",  # measured ones, and with them the plan of real-g+, differ from run to run
     "ranks": [2],
     "repeats": 1,
     "device": "cpu",
@@ -60,6 +62,14 @@ def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path) -> None:
     assert sorted(expected) == sorted(losses) and len(losses) == 2
     assert {name: values.tolist() for name, values in losses.items()} == {name: values.tolist() for name, values in expected.items()}
     assert not _losses(tmp_path / "node1")
+
+
+@pytest.mark.parametrize("command", sorted(ONE_MACHINE))
+def test_a_command_of_one_machine_is_refused_before_it_reads_anything(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=rf"^torchrun: `{command}` runs on one machine so far"):
+        app([command, "missing.yaml"])
 
 
 @pytest.mark.parametrize(
