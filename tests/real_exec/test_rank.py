@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -96,3 +97,12 @@ def test_a_job_chooses_the_device_by_the_place_on_its_machine(monkeypatch: pytes
         monkeypatch.setenv(name, value)
     with context.open_context(Settings()):
         assert chosen == [1]
+
+
+@pytest.mark.parametrize(("theirs", "agreed"), [(True, True), (False, False)])
+def test_nccl_takes_a_gpu_for_every_rank_of_every_machine(theirs: bool, agreed: bool) -> None:
+    store, members = dist.HashStore(), [Membership(each, 2, 0, 1, "f", "tcp://a:1/b") for each in range(2)]
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(rank._agree, store, members[1], theirs)
+        assert rank._agree(store, members[0], True) == other.result() == agreed
+    assert rank._agree(None, members[0], True)
