@@ -1,11 +1,13 @@
 """Commands that torchrun, srun or mpirun has started on several machines."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ import pytest
 import yaml
 from namespaces import machines, permitted
 
+from chronoscale.batching.streams.prepared import META, PreparedMetadata
+from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.cli.main import ONE_MACHINE, app
 from chronoscale.real_exec.job import Item, Job
@@ -130,6 +134,25 @@ def test_a_bundle_has_what_ranks_read_and_no_absolute_path(tmp_path: Path) -> No
     (folder := tmp_path / "other").mkdir()
     item = Job.load(received.unpack(folder, cache)).items[0]
     assert (folder / item.schedule).read_bytes() == b"schedule" and (folder / item.dataset / "src.npy").read_bytes() == b"src"
+
+
+def test_a_prepared_stream_takes_its_events_along(tmp_path: Path) -> None:
+    """They lie beside it; where they are the user's own, which only this machine has, the job is refused."""
+    prepared = PreparedMetadata("../stream", Protocol())
+    job = _job(tmp_path)
+    (tmp_path / "stream").mkdir()
+    (tmp_path / "stream" / "time.npy").write_bytes(b"time")
+    (tmp_path / "data" / META).write_text(json.dumps(asdict(prepared)))
+    bundle, sources = Bundle.pack(job)
+    cache = Cache(tmp_path / "cache")
+    for sha256, source in sources.items():
+        cache.add(sha256, iter([source.read_bytes()]))
+    (folder := tmp_path / "other").mkdir()
+    item = Job.load(Bundle.from_json(bundle.to_json()).unpack(folder, cache)).items[0]
+    assert (folder / item.dataset / ".." / "stream" / "time.npy").read_bytes() == b"time"
+    (tmp_path / "data" / META).write_text(json.dumps(asdict(replace(prepared, stream="/mine"))))
+    with pytest.raises(UserError, match="/mine: a stream that is read in place cannot be sent to other machines yet"):
+        Bundle.pack(job)
 
 
 def test_damaged_content_is_refused_and_dropped(tmp_path: Path) -> None:

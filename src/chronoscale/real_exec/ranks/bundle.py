@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.records import read_json
 
 JOB = "job.json"
 
@@ -47,12 +49,11 @@ class Bundle:
             if not source.exists():
                 raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
             places[name] = f"{len(places)}/{source.name}"
-            inside = sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]
-            for file in inside:
-                digest = hash_file(file)
-                relative = file.relative_to(source).as_posix() if source.is_dir() else ""
-                files.append(Content(str(PurePosixPath(places[name], relative)), digest, file.stat().st_size))
-                sources[digest] = file
+            for folder, beside in _folders(source):
+                for file in sorted(each for each in folder.rglob("*") if each.is_file()) if folder.is_dir() else [folder]:
+                    digest, relative = hash_file(file), file.relative_to(folder).as_posix()
+                    files.append(Content(os.path.normpath(PurePosixPath(places[name], beside, relative)), digest, file.stat().st_size))
+                    sources[digest] = file
             return places[name]
 
         items = tuple(
@@ -136,6 +137,18 @@ class Cache:
                 os.replace(draft, self.folder / sha256)
         finally:
             Path(draft).unlink(missing_ok=True)
+
+
+def _folders(source: Path) -> list[tuple[Path, str]]:
+    """What ranks read with a file or folder, and where it lies seen from there: itself, and the events that a prepared stream keeps beside
+    it. Raises UserError for events that it reads where they lie, which only this machine has.
+    """
+    if not (source / META).is_file():
+        return [(source, "")]
+    stream = Path(read_json(source / META, PreparedMetadata, "record of a prepared stream").stream)
+    if stream.is_absolute():
+        raise UserError(f"{stream}: a stream that is read in place cannot be sent to other machines yet")
+    return [(source, ""), ((source / stream).resolve(), str(stream))]
 
 
 def hash_file(path: Path) -> str:
