@@ -184,9 +184,20 @@ def test_one_seed_that_decides_is_named() -> None:
     steady = outcome("steady", (0.3,), (0.3,), (0.3,), epoch_s=1.5)
     lucky = outcome("lucky", (0.3,), (0.3,), (0.5, 0.4, 0.4), epoch_s=1.0)
     text = said(compared(steady, lucky))
-    assert "lucky reaches it first" in text and "so it is not told apart from steady" in text
+    assert (
+        "as the experiment asks. Not decided. On 1 rank, lucky reaches it first" in text and "so it is not told apart from steady" in text
+    )
     assert text.endswith("One seed decides: without seed 0, steady is first; without seed 1, steady is first.")
     assert said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0))).endswith("One seed says nothing of how sure this is.")
+
+
+def test_only_who_is_sure_and_needs_no_single_seed_is_decided() -> None:
+    result = compared(outcome("a", (0.3,), (0.3,)), outcome("b", (0.3,), (0.3,), epoch_s=3.0))
+    sure = replace(times(result), first_in={"a": 0.96, "b": 0.04}, without={0: "a", 1: "a"})
+    assert "Not decided" not in verdict(result, sure)
+    assert "Not decided" in verdict(result, replace(sure, without={0: "a", 1: "b"}))
+    assert "Not decided" in verdict(result, replace(sure, first_in={"a": 0.94, "b": 0.06}))
+    assert "Not decided" in said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0)))
 
 
 def test_who_is_beaten_without_a_model_is_named() -> None:

@@ -12,7 +12,9 @@ SURE = 0.95  # share of resamples from which the first is told apart
 
 
 def verdict(result: Comparison, times: TimesToTarget) -> str:
-    """Return the first sentences of `chronoscale compare`: the target, who reaches it first, by how much and how surely."""
+    """Return the first sentences of `chronoscale compare`: the target, who reaches it first, by how much and how surely, and whether
+    that decides.
+    """
     place = places(result.scales, result.cluster)
     target = f"Target: {result.target}, {result.target.why}."
     first, *others = times.order
@@ -34,12 +36,19 @@ def verdict(result: Comparison, times: TimesToTarget) -> str:
         lead += f", {faster} {second} ({_with_ends(times, second)})"
     else:
         lead += "; no other strategy reaches it in half of its trainings"
-    return f"{target} {lead}. {_surely(result, times, first)}"
+    doubt = "" if _is_decided(result, times, first) else " Not decided."
+    return f"{target}{doubt} {lead}. {_surely(result, times, first)}"
 
 
 def _with_ends(times: TimesToTarget, name: str) -> str:
     low, high = (seconds(end) if np.isfinite(end) else "never" for end in (times.low[name], times.high[name]))
     return f"{seconds(times.median(name))} ({low} to {high})"
+
+
+def _is_decided(result: Comparison, times: TimesToTarget, first: str) -> bool:
+    """Say whether the first is told apart from all others, and stays first whichever seed is left out; of one seed, nothing is known."""
+    stays = all(name == first for name in times.without.values())
+    return len(result.seeds) > 1 and times.first_in[first] >= SURE and stays
 
 
 def _surely(result: Comparison, times: TimesToTarget, first: str) -> str:
