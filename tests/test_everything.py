@@ -12,6 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from chronoscale.datasets import catalogue
+from chronoscale.errors import UserError
+
 FOLDER = Path(__file__).parent / "everything"
 
 
@@ -38,6 +41,22 @@ def test_what_has_passed_is_not_run_again_and_what_failed_is(everything, tmp_pat
     assert [(result.passed, result.failed) for result in first] == [(1, 0), (0, 1)]
     assert counter.read_text() == "xxx"
     assert [line.split()[:5] for line in everything.table(first).splitlines()[1:]] == [["one", "2", "1", "1", "0"]]
+
+
+def test_a_study_without_its_data_is_skipped_and_tried_again(everything, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the catalogue says it; elsewhere, and for any other reason, it is a failure."""
+    monkeypatch.setenv(catalogue.DATA_VARIABLE, str(tmp_path))
+    with pytest.raises(UserError) as refused:
+        catalogue.load("los_loop")
+    lines = str(refused.value), "error: odd"
+    units = [
+        everything.Unit(stage, str(number), (sys.executable, "-S", "-c", f"print({line!r}); raise SystemExit(2)"))
+        for number, line in enumerate(lines)
+        for stage in ("studies", "slow")
+    ]
+    results = everything.run(units, tmp_path / "kept", 1, math.inf)
+    assert [result.verdict for result in results] == ["skipped", "FAILED", "FAILED", "FAILED"]
+    assert units[0].earlier_result(tmp_path / "kept") is None
 
 
 def test_a_unit_at_work_when_the_minutes_are_over_is_cut_off(everything, tmp_path: Path) -> None:

@@ -51,8 +51,7 @@ def run(units: Sequence[Unit], folder: Path, jobs: int, ends: float) -> list[Res
         if time.monotonic() >= ends:
             return None
         result = unit.run(folder, ends)
-        verdict = "cut off" if result.code is None else "passed" if result.sound else "FAILED"
-        print(f"{verdict:<8} {unit.title} ({result.passed} passed, {result.failed} failed, {result.cpu_s:.0f} s of CPU)", flush=True)
+        print(f"{result.verdict:<8} {unit.title} ({result.passed} passed, {result.failed} failed, {result.cpu_s:.0f} s of CPU)", flush=True)
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
