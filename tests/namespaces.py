@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from chronoscale.real_exec.ranks.positions import Phase, pages
+
 PORT = 29517
 
 
@@ -57,14 +59,14 @@ class Machines:
         return [int(pid) for pid in done.stdout.split()]
 
     def rank_process(self, node: int, timeout: float) -> int:
-        """Process id of the rank on a machine, once it passes over its schedule for a while."""
+        """Process id of the rank on a machine, once it passes over its schedule."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
             for log in (self.folder / f"node{node}" / "tmp").glob("chronoscale-ranks-*/rank-*.log"):
                 for pid in self.pids(node):
                     with suppress(OSError):
-                        if os.readlink(f"/proc/{pid}/fd/2") == str(log):
-                            time.sleep(2)
+                        passes = pages(log.parent, 1)[0].read().phase == Phase.PASS
+                        if passes and os.readlink(f"/proc/{pid}/fd/2") == str(log):
                             return pid
             time.sleep(0.1)
         raise TimeoutError

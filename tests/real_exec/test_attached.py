@@ -6,8 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +22,13 @@ from namespaces import machines, permitted
 
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.datasets.streams.protocol import Protocol
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.cli.main import ONE_MACHINE, app
-from chronoscale.real_exec.job import Item, Job
+from chronoscale.harness.execute.machine import fit_ranks_to_processes
+from chronoscale.harness.keys.experiment_files import check
+from chronoscale.real_exec.job import Item, Job, Settings
+from chronoscale.real_exec.ranks import attached, attached_rank
+from chronoscale.real_exec.ranks.attached import Attachment, RunRank
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 from chronoscale.real_exec.ranks.route import interface_to
@@ -50,10 +59,10 @@ def _losses(folder: Path) -> dict[str, np.ndarray]:
 def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path) -> None:
     text = yaml.safe_dump(EXPERIMENT)
     (tmp_path / "exp.yaml").write_text(text)
-    alone = subprocess.run(
+    single = subprocess.run(
         [sys.executable, "-m", "chronoscale", "bench", "exp.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
-    assert not alone.returncode, alone.stderr
+    assert not single.returncode, single.stderr
     with machines(2, tmp_path) as made:
         for node in (0, 1):
             (tmp_path / f"node{node}").mkdir()
@@ -105,6 +114,138 @@ def test_malformed_variables_are_one_line(spoilt: dict[str, str]) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("ranks", ["2", "x", ""])
+def test_a_stray_variable_is_no_launcher(ranks: str) -> None:
+    """Containers and schedulers set some of them for whatever runs there."""
+    assert Starter.of({"WORLD_SIZE": ranks, **MEETING}) is None
+
+
+def test_ranks_are_those_for_which_processes_were_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    with pytest.warns(ChronoscaleWarning) as warned:
+        assert fit_ranks_to_processes(check({**EXPERIMENT, "ranks": [1, 4, 8]}, "bench")).ranks == (1, 4)
+    assert [str(each.message).partition(":")[0] for each in warned] == ["ranks", "clocks of several machines are not aligned yet"]
+    with pytest.raises(UserError, match="ranks: 8, and torchrun started 4 processes; start more"):
+        fit_ranks_to_processes(check({**EXPERIMENT, "ranks": [8]}, "bench"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Attachment, Attachment]:
+    """Two processes of a launcher, as two threads of this one."""
+    monkeypatch.setattr(attached, "LOOK_S", 0.01)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    starters = [Starter("torchrun", rank, 2, rank, 2, "127.0.0.1", port, rank == 0, "run") for rank in (0, 1)]
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(Attachment, starters)
+    return first, second
+
+
+@contextmanager
+def attending(first: Attachment, second: Attachment, run: RunRank) -> Iterator[None]:
+    """Have the second process attend until the first's command is over, whatever comes of it; the exit code gets there."""
+    with ThreadPoolExecutor() as threads:
+        code = threads.submit(second.attend, run)
+        try:
+            yield
+        finally:
+            first.close(7)
+        assert code.result() == 7
+
+
+def test_others_execute_the_jobs_of_the_first_until_it_is_over(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    (first, second), job, ran = pair, _job(tmp_path), list[tuple[str, int, bytes, str]]()
+
+    def run(path: Path, job: Job, store: str, ranks: int, is_stopped: Callable[[], bool], who: str = "second") -> AttachedEnd:
+        ran.append((who, ranks, Path(job.items[0].schedule).read_bytes(), store.rpartition("/job/")[2]))
+        read = (job.items[0].parts, job.items[0].prepare, job.settings.topology, *job.modules)
+        assert [Path(path).read_text() for path in read] == ["parts.npy", "prepare.parquet", "topology.xml", "mine.py"]
+        assert (Path(job.items[0].dataset) / "src.npy").read_bytes() == b"src" and Path(job.out).is_dir() == (who == "second")
+        return AttachedEnd.of(MachineError("odd")) if len(ran) > 3 and who == "second" else AttachedEnd()
+
+    own = partial(run, who="first")
+    with attending(first, second, run):
+        first.launch(job, 2, tmp_path / "job.json", own)
+        assert sorted(ran) == [(who, 2, b"schedule", "0/group") for who in ("first", "second")]
+        first.launch(job, 1, tmp_path / "job.json", own)  # nobody else takes part
+        assert ran[2:] == [("first", 1, b"schedule", "1/group")]
+        with pytest.raises(UserError, match="ranks: 3, and torchrun started 2 processes"):
+            first.launch(job, 3, tmp_path / "job.json", own)
+        (tmp_path / "psg.parquet").write_bytes(b"another")  # only this has to be sent
+        ran.append(("", 0, b"", ""))
+        with pytest.raises(MachineError, match=rf"odd \(on {socket.gethostname()}\)"):
+            first.launch(job, 2, tmp_path / "job.json", own)
+        assert ("second", 2, b"another", "2/group") in ran
+        assert not any(who == "second" and ranks == 1 for who, ranks, _, _ in ran)
+        sent = [f"job/2/content/{hash_file(tmp_path / 'psg.parquet')}{end}" for end in ("", "/0")]
+        assert not any(first.store.check([key]) for key in sent)  # the store keeps no contents
+
+
+def test_the_first_cause_is_told(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    """Not what came of it on the others."""
+
+    def run(*given: object, order: int) -> AttachedEnd:
+        return AttachedEnd.of(MachineError(f"cause {order}"), order)
+
+    first, second = pair
+    with attending(first, second, partial(run, order=0)), pytest.raises(MachineError, match="cause 0"):
+        first.launch(_job(tmp_path), 2, tmp_path / "job.json", lambda *given: _later(given[-1], run(order=1)))
+
+
+def test_a_defect_in_another_process_is_told_at_once(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    first, second = pair
+
+    def fail(*given: object) -> AttachedEnd:
+        raise ValueError("odd")
+
+    with (
+        pytest.raises(ValueError, match="odd"),
+        attending(first, second, fail),
+        pytest.raises(MachineError, match="rank 1 failed: ValueError"),
+    ):
+        first.launch(_job(tmp_path), 2, tmp_path / "job.json", lambda *given: AttachedEnd())
+
+
+def _later(is_stopped: Callable[[], bool], end: AttachedEnd) -> AttachedEnd:
+    """The end of a rank that fails once another has."""
+    while not is_stopped():
+        pass
+    return end
+
+
+def test_ranks_talk_on_the_way_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the user names an interface."""
+    starter = Starter("torchrun", 1, 2, 0, 1, "127.0.0.1", 29500, False, "run")
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = attached_rank._environment(starter, 3)
+    assert (chosen["GLOO_SOCKET_IFNAME"], chosen["NCCL_SOCKET_IFNAME"], chosen["OMP_NUM_THREADS"]) == ("lo", "=lo", "3")
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "mine")
+    assert attached_rank._environment(starter, 3)["GLOO_SOCKET_IFNAME"] == "mine"
+
+
+def test_a_process_that_is_not_heard_of_is_lost(pair: tuple[Attachment, Attachment], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock decides, from the last sign of life on."""
+    first, second = pair
+    now = [time.monotonic()]
+    monkeypatch.setattr(attached.time, "monotonic", lambda: now[0])
+    second._over.set()
+    first.lost(1)
+    now[0] += attached.LOST_S - 0.1
+    assert first.lost(1) == ""
+    now[0] += 1
+    assert first.lost(1) == f"rank 1 on {socket.gethostname()} has not been heard of for 31 s"
+    with pytest.raises(MachineError, match=r"rank 1 on .* has not been heard of"):
+        first.await_key("never", 1, "end")
+    second.store.set("beat/1", "again")
+    assert first.lost(1) == ""
+    first._over.set()
+
+
 def test_no_launcher_is_none_and_so_is_our_own() -> None:
     assert Starter.of({}) is None and Starter.of({**TORCHRUN, "CHRONOSCALE_RANKS": "/tmp/x"}) is None
 
@@ -119,8 +260,13 @@ def _job(folder: Path) -> Job:
     (folder / "data").mkdir()
     (folder / "data" / "src.npy").write_bytes(b"src")
     (folder / "psg.parquet").write_bytes(b"schedule")
-    item = Item("psg", str(folder / "psg.parquet"), str(folder / "data"), Hyper())
-    return Job("ranks-2", (item,), str(folder / "out"), ModelChoice("wd-gcn"), 1)
+    for name in ("parts.npy", "prepare.parquet", "topology.xml", "mine.py"):
+        (folder / name).write_text(name)
+    item = Item(
+        "psg", str(folder / "psg.parquet"), str(folder / "data"), Hyper(), str(folder / "parts.npy"), str(folder / "prepare.parquet")
+    )
+    settings = Settings(topology=str(folder / "topology.xml"))
+    return Job("ranks-2", (item,), str(folder / "out"), ModelChoice("wd-gcn"), 1, settings=settings, modules=(str(folder / "mine.py"),))
 
 
 def test_a_bundle_has_what_ranks_read_and_no_absolute_path(tmp_path: Path) -> None:

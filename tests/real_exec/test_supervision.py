@@ -21,12 +21,12 @@ def task(row: int, op: Op = Op.COMPUTE, lane: Lane = Lane.COMPUTE) -> Task:
 class Scene:
     """Ranks whose positions a test writes, watched by a clock that it sets."""
 
-    def __init__(self, folder: Path, ranks: int, patience: Patience) -> None:
+    def __init__(self, folder: Path, ranks: int, patience: Patience, first: int | None = None) -> None:
         self.now, self.ended = 0.0, dict[int, int]()
         self.processes = [ProcessState(0.0, False) for _ in range(ranks)]
         positions.make_file(folder, ranks)
         self.pages = positions.pages(folder, ranks)
-        self.watch = Watch(self.pages, range(ranks), patience, lambda: self.now, lambda pid: self.processes[pid])
+        self.watch = Watch(self.pages, range(ranks), patience, lambda: self.now, lambda pid: self.processes[pid], first)
 
     def begin(self, *ranks: int) -> None:
         for rank in ranks:
@@ -55,6 +55,16 @@ class Scene:
             self.now += 1
             self.report = self.watch.look(self.ended)
         return self.watch.hung
+
+
+def test_a_rank_that_waits_for_other_machines_does_not_hang(tmp_path: Path) -> None:
+    """Those are watched there; one that is stopped, or computes for too long, hangs here, by its number in the whole job."""
+    scene = Scene(tmp_path, 1, Patience(seconds=5.0), first=3)
+    scene.begin(0)
+    scene.at(0, 7, Op.ALLREDUCE)
+    assert scene.after(60) == ""
+    scene.processes[0] = ProcessState(0.0, True)
+    assert scene.after(60).startswith("rank 3 has not moved for ")
 
 
 def test_positions_are_read_as_they_are_written(tmp_path: Path) -> None:
@@ -105,6 +115,8 @@ def test_membership_is_what_the_launcher_says() -> None:
     assert Membership.of({"RANK": "5", "WORLD_SIZE": "8"}) == Membership(5, 8, 5, 8, "")
     torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_PORT": "1"}
     assert Membership.of(torchrun) == Membership(5, 8, 1, 4, "") and Membership.of(torchrun).meeting == "env://"
+    apart = Membership(5, 8, 1, 4, "/a folder", "tcp://a:1/job")
+    assert Membership.of(apart.variables()) == apart and apart.seat == 0  # its launcher watches no other
     ours = Membership(1, 2, 1, 2, "/a folder")
     assert Membership.of(ours.variables()) == ours and ours.meeting == "file:///a folder/store"
 

@@ -57,14 +57,14 @@ def advise(
         fitting = _workers(tasks)
         tasks = {number: task.cut(run) for number, task in tasks.items()}
         sweep(judge, tasks, take, workers or fitting, dask)
-    found = choices(run, experiment.advise, experiment.epochs)
-    for text in cautions(found):
+    ranked = choices(run, experiment.advise, experiment.epochs)
+    for text in cautions(ranked):
         warnings.warn(text, ChronoscaleWarning, stacklevel=2)
-    if found[0].rank is None:
+    if ranked[0].rank is None:
         run.finish()
-        raise UserError(_nothing(found))
-    write_text(run.folder / FIRST, as_yaml(_as_experiment(experiment, found[0].candidate)))
-    return found
+        raise UserError(_nothing(ranked))
+    write_text(run.folder / FIRST, as_yaml(_as_experiment(experiment, ranked[0].candidate)))
+    return ranked
 
 
 def _workers(tasks: Mapping[int, Task]) -> int:

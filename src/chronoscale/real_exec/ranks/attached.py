@@ -27,7 +27,8 @@ BEAT_S = 2.0  # between two signs of life
 LOST_S = 30.0  # without one, after which a process counts as lost
 MEET_S = 60.0  # for all processes to meet
 CHUNK = 1 << 20  # bytes of a file in one message
-LOOK_S = 0.2
+LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
+ANSWER_S = 0.02  # and for an answer
 RunRank = Callable[[Path, Job, str, int, Callable[[], bool]], AttachedEnd]
 
 
@@ -47,6 +48,7 @@ class Attachment:
         except (dist.DistError, RuntimeError) as error:
             raise MachineError(f"{starter.name}: not all processes met at {starter.host}:{starter.port}: {_line(error)}") from None
         self._beats = {rank: ("", time.monotonic()) for rank in range(starter.ranks)}
+        self._over = threading.Event()
         threading.Thread(target=self._beat, daemon=True).start()
 
     @property
@@ -60,9 +62,9 @@ class Attachment:
     def _beat(self) -> None:
         count = 0
         with suppress(dist.DistError, RuntimeError):  # the store is gone: whoever waits for it says so
-            while True:
+            while not self._over.is_set():
                 self._pulse.set(f"beat/{self.starter.rank}", str(count := count + 1))
-                time.sleep(BEAT_S)
+                self._over.wait(BEAT_S)
 
     def lost(self, rank: int) -> str:
         """Return, in words, that a process has shown no sign of life for too long; '' while it lives."""
@@ -81,7 +83,7 @@ class Attachment:
                 raise MachineError(words)
             if self.store.check([end]):
                 raise MachineError(f"rank {rank} on {self.hosts[rank]} has ended")
-            time.sleep(0.02)
+            time.sleep(ANSWER_S)
         return self.store.get(key)
 
     def meeting(self, number: int) -> str:
@@ -168,6 +170,7 @@ class Attachment:
                 if self.store.check(["over"]):
                     code = int(self.store.get("over"))
                     self.store.set(f"left/{self.starter.rank}", "1")
+                    self._over.set()
                     return code
                 if words := self.lost(0):
                     raise MachineError(words)
@@ -194,17 +197,22 @@ class Attachment:
             end = run(path, job, self.meeting(self.jobs), ranks, lambda: self.store.check([f"{key}/stop"]) or bool(self.lost(0)))
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)
+        except Exception as error:  # a defect: the first process hears of it, and this one ends by it
+            end = AttachedEnd.of(MachineError(f"rank {own} failed: {type(error).__name__}: {error}"))
+            self.store.set(f"{key}/end/{own}", end.to_json())
+            raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.set(f"{key}/end/{own}", end.to_json())
 
     def close(self, code: int) -> None:
         """Tell the others, from rank 0, that the command is over, and wait some seconds until they have left. code: its exit code."""
+        self._over.set()
         with suppress(dist.DistError, RuntimeError):
             self.store.set("over", str(code))
             until = time.monotonic() + 10.0
             while time.monotonic() < until and not all(self.store.check([f"left/{rank}"]) for rank in range(1, self.starter.ranks)):
-                time.sleep(0.05)
+                time.sleep(ANSWER_S)
 
 
 def _absolute(job: Job, folder: Path) -> Job:

@@ -50,7 +50,7 @@ class Starter:
         if environment.get(FOLDER):
             return None
         for name, variables in _VARIABLES.items():
-            if environment.get(variables[1], "1") != "1":
+            if variables[0] in environment and environment.get(variables[1], "1") != "1":
                 rank, ranks, local_rank, local_ranks = (_number(environment, variable, name) for variable in variables)
                 if not (0 <= rank < ranks and 0 <= local_rank < local_ranks <= ranks):
                     raise UserError(f"{name}: rank {rank} of {ranks}, on this machine {local_rank} of {local_ranks}, cannot be")
