@@ -78,8 +78,10 @@ def retell(experiment: Path) -> None:
 
 
 def _run(experiment: Path) -> Run:
-    """The newest run of an experiment."""
-    runs = (RUNS / experiment.parent.name).glob(f"{experiment.stem}-compare-*/status.json")
+    """Return the newest run of an experiment, or end where there is none."""
+    runs = list((RUNS / experiment.parent.name).glob(f"{experiment.stem}-compare-*/status.json"))
+    if not runs:
+        raise SystemExit(f"{experiment.parent.name}/{experiment.stem}: no run of it is in ./{RUNS}")
     return Run(max(runs, key=lambda path: path.stat().st_mtime_ns).parent)
 
 
@@ -152,11 +154,11 @@ def main() -> int:
         for file, names in old.items():
             print(f"{', '.join(names)} trained otherwise then: python tools/comparisons.py {file.parent.name}/{file.stem}")
         return bool(old)
+    files = [FOLDER / f"{name}.yaml" for name in given.names] or sorted(FOLDER.glob("*/*.yaml"))
     if given.retell:
-        for file in sorted(FOLDER.glob("*/*.json")):
-            retell(file.with_suffix(".yaml"))
+        for file in files:
+            retell(file)
     elif not given.pages:
-        files = [FOLDER / f"{name}.yaml" for name in given.names] or sorted(FOLDER.glob("*/*.yaml"))
         for file in files:
             if given.names or not file.with_suffix(".json").exists():
                 print(file.relative_to(FOLDER), flush=True)
