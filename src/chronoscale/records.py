@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -86,3 +87,10 @@ def read_text(path: Path, kind: str, remedy: str = AGAIN) -> str:
         text = path.read_text(encoding="utf-8")
         json.loads(text)
         return text
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    part = path.with_name(f".{path.name}")
+    part.write_bytes(content)
+    os.replace(part, path)

@@ -19,7 +19,7 @@ from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec.ranks import launch, positions
 from chronoscale.real_exec.ranks import rank_group as module
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
-from chronoscale.real_exec.ranks.launch import start, stop, wait
+from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.ranks.supervision import Patience
 
@@ -96,7 +96,7 @@ def test_each_way_to_lose_a_rank_is_one_line_and_leaves_nothing(tmp_path: Path, 
 
 def test_a_job_that_is_stopped_or_dropped_leaves_nothing(tmp_path: Path) -> None:
     ranks = talking(tmp_path, "all_reduce", "never")
-    stop(ranks)
+    ranks.stop()
     assert not left(ranks)
     with pytest.raises(MachineError, match=r"rank \d of 'train' was lost \(SIGKILL\)"):
         wait(ranks, "train")

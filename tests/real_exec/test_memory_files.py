@@ -89,3 +89,12 @@ def test_memory_that_cannot_be_read_is_one_line(tmp_path) -> None:
         single.read(single.record())
     with pytest.raises(KeyError):
         single.read({})
+
+
+def test_what_another_rank_is_writing_stays(tmp_path: Path) -> None:
+    """Ranks of one machine write to one folder, side by side."""
+    (tmp_path / memory_files.FOLDER).mkdir()
+    draft = tmp_path / memory_files.FOLDER / ".000002-0001.pt"
+    draft.write_bytes(b"")
+    MemoryFiles(tmp_path, context(0)).write(5, tables(5, 0), {5})
+    assert draft.exists()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ class Source(IntEnum):
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Times of one epoch's operations, executed or simulated: when each row of a schedule started and ended, in row order. `task` is the
-    row's number in its schedule; times are ns from a common zero.
+    row's number in its schedule; times are ns from a common zero. clock_ns: by how much times of ranks on two machines may be misplaced
+    against each other, since each has a clock of its own; 0 on one machine, and simulated.
 
     A collective starts, for every rank, when its last rank arrives: waiting is not part of its duration.
     """
@@ -45,6 +47,7 @@ class Trace:
     end_ns: Ints
     bytes: Ints
     source: UInt8
+    clock_ns: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         columnar.check(f"trace of '{self.strategy}':", self, TRACE_COLUMNS)
@@ -67,7 +70,7 @@ class Trace:
     @classmethod
     def untimed(cls, schedule: Schedule, device: str) -> Trace:
         """Return a trace without entries, of a pass over `schedule` that was executed and whose times mean nothing."""
-        columns = {name: np.empty(0, kind) for name, kind in TRACE_COLUMNS.items()}
+        columns: dict[str, Any] = {name: np.empty(0, kind) for name, kind in TRACE_COLUMNS.items()}
         return cls(schedule.name, schedule.ranks, device, **columns)
 
     def __len__(self) -> int:

@@ -15,9 +15,6 @@ from chronoscale.harness.cli.commands import Commands
 from chronoscale.harness.cli.output import err
 from chronoscale.real_exec.ranks.starter import Starter
 
-# Commands that execute on this machine alone; another launcher's processes would have nothing to do in them.
-ONE_MACHINE = frozenset({"compare", "demo", "profile", "reproduce", "study", "train", "validate"})
-
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
@@ -29,13 +26,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def chronoscale(
-    context: typer.Context,
     wanted: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Say the version, and stop.")] = False,
 ) -> None:
     """Train dynamic graph neural networks for real; predict them on the cluster you do not have."""
-    starter, command = Starter.here(), context.invoked_subcommand
-    if starter is not None and command in ONE_MACHINE:
-        raise UserError(f"{starter.name}: `{command}` runs on one machine so far, and `bench` on several; start it without {starter.name}")
 
 
 def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None) -> None:

@@ -14,7 +14,7 @@ from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.validation import ValidationTables
-from chronoscale.harness.runs.passes import planning_sentences
+from chronoscale.harness.runs.passes import clock_sentences, planning_sentences
 from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
@@ -44,7 +44,7 @@ def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None
     if not as_json:
         print_table(parts, PARTS, as_json)
     shown = tables.with_breakdowns(tables.with_planning(run, table), parts) if as_json else table
-    end(run, shown, "executed", as_json, [*planning_sentences(run), *workflow_of(experiment).notes(experiment, run)])
+    end(run, shown, "executed", as_json, [*_remarks(run), *workflow_of(experiment).notes(experiment, run)])
 
 
 def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
@@ -62,7 +62,11 @@ def validate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> N
         if len(validation.order):
             print_table(validation.order, "pairs of strategies, the one that is measured to be faster first", as_json)
     table = validation.records() if as_json else validation.table
-    end(run, table, "predicted against measured", as_json, [*planning_sentences(run), *filter(None, [validation.verdict])])
+    end(run, table, "predicted against measured", as_json, [*_remarks(run), *filter(None, [validation.verdict])])
+
+
+def _remarks(run: Run) -> list[str]:
+    return [*planning_sentences(run), *clock_sentences(run)]
 
 
 def _execute(command: str, experiment: Experiment, file: Path, root: Path, replayed: bool = False) -> tuple[Experiment, Run]:

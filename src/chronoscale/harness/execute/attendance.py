@@ -10,7 +10,6 @@ from torch.distributed import DistError
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.ranks.attached import attach
 from chronoscale.real_exec.ranks.attached_rank import run_attached
-from chronoscale.real_exec.ranks.launch import ENTRY
 from chronoscale.real_exec.ranks.starter import Starter
 
 
@@ -20,7 +19,7 @@ def attend(starter: Starter) -> int:
     Raises MachineError where the first process, or the store in which they meet, is lost.
     """
     try:
-        return attach(starter).attend(partial(run_attached, ENTRY, starter, lambda _: None))
+        return attach(starter).attend(partial(run_attached, starter, lambda _: None))
     except DistError as error:
         raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
 

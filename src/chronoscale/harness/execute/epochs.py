@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.runs.training_record import JOB
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.launch import start, wait
-from chronoscale.real_exec.ranks.supervision import Patience
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
 
@@ -33,7 +31,5 @@ def run_epochs(job: Job, ranks: int) -> None:
     """
     folder = Path(job.out)
     (folder / "epochs").mkdir(parents=True, exist_ok=True)
-    job.save(folder / JOB)
     with telling_what_is_kept(job):
-        processes = start(ENTRY, folder / JOB, 1 if job.settings.virtual else ranks, job.settings.threads)
-        wait(processes, job.name, Patience(job.settings.hang_after))
+        launch(job, 1 if job.settings.virtual else ranks, folder, entry=ENTRY)

@@ -75,8 +75,7 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
 def fit_ranks_to_processes(experiment: Experiment) -> Experiment:
     """Return the experiment on those of its numbers of ranks for which another launcher, such as torchrun, has started enough processes.
 
-    Unchanged where the command was started alone. Warns of what is left out, and that clocks of several machines are not aligned. Raises
-    UserError where too few were started for all.
+    Unchanged where the command was started alone. Warns of what is left out. Raises UserError where too few were started for all.
     """
     if (starter := Starter.here()) is None:
         return experiment
@@ -86,9 +85,6 @@ def fit_ranks_to_processes(experiment: Experiment) -> Experiment:
     left = ", ".join(str(count) for count in experiment.ranks if count > starter.ranks)
     if left:
         warning = f"ranks: {starter.name} started {starter.ranks} processes: runs on {', '.join(map(str, fitting))} ranks, not on {left}"
-        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
-    if starter.local_ranks < max(fitting):
-        warning = "clocks of several machines are not aligned yet: losses are right, times between ranks of two machines are not"
         warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
     return experiment.model_copy(update={"ranks": fitting})
 

@@ -129,6 +129,7 @@ def _doubts(run: Run, experiment: Experiment) -> list[str]:
     if (profile / PROFILED).exists() and (record := ProfileRecord.load_from(profile)).run != run.folder.name:
         notes.append(f"{record.sentence}.")
     notes += [f"{line[0].upper()}{line[1:]}." for line in passes.noise_sentences(run).values()]
+    notes += [f"{line[0].upper()}{line[1:]}." for line in passes.clock_sentences(run)]
     notes += [f"{line}." for line in passes.planning_sentences(run)]
     if run.not_finite:
         notes.append(f"stopped at a number that is not finite: {run.not_finite}.")

@@ -99,6 +99,17 @@ def launch_sentences(run: Run) -> list[str]:
     return lines
 
 
+def clock_sentences(run: Run) -> list[str]:
+    """Return a line for each number of ranks that were on several machines, by how much their clocks may differ (`Trace.clock_ns`)."""
+    lines = []
+    for ranks, folder in run.numbered("ranks-"):
+        traces = [each.trace for name in load_schedules(folder) for each in load_passes(folder, name)]
+        if most := max((trace.clock_ns for trace in traces), default=0):
+            within = f"clocks of the machines may differ by {most / 1e3:.0f} µs"
+            lines.append(f"on {ranks} ranks: {within}; shorter times between them mean nothing")
+    return lines
+
+
 def planning_costs(run: Run) -> dict[tuple[str, int], str]:
     """Return which costs the plans of a run were made with that asked for durations: (strategy, number of ranks) -> name of the costs."""
     pieces = [(ranks, folder / PLANNED) for ranks, folder in run.numbered("ranks-") if (folder / PLANNED).exists()]

@@ -1,4 +1,4 @@
-"""Traffic shaping: communication between ranks of one machine, held to the latency and bandwidth of a network that it does not have.
+"""Traffic shaping: communication between ranks, held to the latency and bandwidth of a network that they do not have.
 
 Every rank has one full-duplex card. From when the last rank has arrived, an operation takes a rank no less than the link's latency and, by
 its bandwidth, the larger of what the rank sends and what it receives; the rest of that time is slept. As in the simulator
@@ -17,11 +17,12 @@ from torch import Tensor
 from chronoscale.real_exec.communication.collective import Collective, Numbers
 from chronoscale.real_exec.communication.exchange import Exchange
 from chronoscale.real_exec.execution.sleep import sleep_until
+from chronoscale.real_exec.ranks.clock import own_clock
 from chronoscale.strategies.cluster import Link
 
 
 class ShapedCollective:
-    """Collective of real ranks on one machine that takes as long as a given network link would: the rest of that time is slept.
+    """Collective of real ranks that takes as long as a given network link would: the rest of that time is slept.
 
     An all-reduce counts the bytes that a ring's would move, an all-gather the other ranks' rows, without padding.
     """
@@ -49,12 +50,12 @@ class ShapedCollective:
         return self._inner.sum_array(values)
 
     def _meet(self) -> int:
-        """Return when the last rank arrived, ns: ranks of one machine share a clock."""
+        """Return when the last rank arrived, ns by rank 0's clock."""
         return int(self._inner.all_gather(_now(1), [1] * self.ranks).max())
 
 
 class ShapedExchange:
-    """Exchange of real ranks on one machine that takes as long as a given network link would: the rest of that time is slept.
+    """Exchange of real ranks that takes as long as a given network link would: the rest of that time is slept.
 
     rank: this rank; in an all-to-all, what it sends to itself takes no time.
     """
@@ -88,10 +89,10 @@ class ShapedExchange:
 
 
 def _now(count: int) -> Tensor:
-    """Return the current time, ns, as int64 [count, 1]."""
-    return torch.full((count, 1), time.perf_counter_ns())
+    """Return the current time by rank 0's clock, ns, as int64 [count, 1]."""
+    return torch.full((count, 1), time.perf_counter_ns() + own_clock().offset.ahead)
 
 
 def _hold(link: Link, begin: int, size: float) -> None:
-    """Sleep until the link may have moved `size` bytes, counted from `begin` (ns)."""
-    sleep_until(begin + round((link.latency_s + size / link.bandwidth) * 1e9))
+    """Sleep until the link may have moved `size` bytes, counted from `begin` (ns by rank 0's clock)."""
+    sleep_until(begin - own_clock().offset.ahead + round((link.latency_s + size / link.bandwidth) * 1e9))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.clock import own_clock, uncertainty_ns
 from chronoscale.real_exec.ranks.positions import Phase
 from chronoscale.strategies.row_name import row_name
 from chronoscale.strategies.schedule import Ints, Schedule
@@ -26,8 +28,8 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     """Run one pass over a schedule for real, on this rank's device; every rank of the process group calls it.
 
     program: runs this rank's rows; lanes: the streams or threads that they run on. device: its name, recorded in the trace. during: which
-    pass or epoch it is, for error messages. The pass that is returned holds the times of all ranks' rows, on every rank; none where lanes
-    are not timed. Ranks start together, and their clocks are taken for one: ranks of several machines would need theirs aligned first.
+    pass or epoch it is, for error messages. The pass that is returned holds the times of all ranks' rows by rank 0's clock, on every rank;
+    none where lanes are not timed. Ranks start together.
 
     Raises NotFiniteError on all ranks, with the same message, where training produces a number that is not finite: at the optimiser's step
     on a CPU, else at the end of the pass.
@@ -35,6 +37,8 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     page = positions.own_page()
     program.begin()
     page.enter(Phase.MEETING)
+    clock = own_clock()
+    before = clock.measure()
     program.collective.barrier()
     page.enter_pass(schedule.name)
     try:
@@ -47,7 +51,12 @@ def execute(schedule: Schedule, program: Program, lanes: Lanes, device: str, dur
     page.enter(Phase.MEETING)
     for iteration, share in result.losses.items():
         losses[iteration] = share
-    trace = _gather_times(schedule, program, start, end, device) if lanes.timed else Trace.untimed(schedule, device)
+    if lanes.timed:
+        after = clock.measure()
+        start, end = (clock.to_common(times, before, after) for times in (start, end))
+        trace = replace(_gather_times(schedule, program, start, end, device), clock_ns=uncertainty_ns(before, after))
+    else:
+        trace = Trace.untimed(schedule, device)
     losses = program.collective.sum_array(losses)
     if not np.isfinite(losses).all():  # of finite gradients: a square that overflows
         raise NotFiniteError(

@@ -42,7 +42,8 @@ def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.Dat
 
     items: schedules with the passes that executed them. Columns: descriptors of the task's size; `ns`, the mean duration
     (`repeats.mean_durations`); `spread`, its relative standard deviation without the drift of whole passes; `alone`, whether the schedule
-    holds nothing but collectives; the schedule's kind; and what a predictor reads (`place`: the lane). Warns where repeats vary much.
+    holds nothing but collectives; the schedule's kind; `clock_ns`, as of the traces; and what a predictor reads (`place`: the lane). Warns
+    where repeats vary much.
     """
     frames = []
     for schedule, passes in items:
@@ -51,7 +52,8 @@ def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.Dat
         lanes = [Lane(lane).name if Op(code) in PLACED else "" for code, lane in zip(schedule.op, schedule.lane, strict=True)]
         names, collectives_only = [Op(code).name for code in schedule.op], all(Op(code) in COLLECTIVES for code in schedule.op)
         columns |= {"place": [Lane(lane).name for lane in schedule.lane], "schedule": schedule.kind}
-        measured = {"ranks": schedule.ranks, "alone": collectives_only, "ns": ns, "spread": spread}
+        clock_ns = max(each.trace.clock_ns for each in passes)
+        measured = {"ranks": schedule.ranks, "alone": collectives_only, "ns": ns, "spread": spread, "clock_ns": clock_ns}
         frames.append(pd.DataFrame({"op": names, "lane": lanes, **columns, **measured}))
     table = pd.concat(frames, ignore_index=True)
     deviation = table.groupby("op")["spread"].median()
@@ -64,10 +66,15 @@ def tabulate_samples(items: Sequence[tuple[Schedule, Sequence[Pass]]]) -> pd.Dat
 
 def with_enough_samples(table: pd.DataFrame, least: int = LEAST) -> pd.DataFrame:
     """Return the rows of a table of measured tasks that `fit` can use: those of curves (operation, width, …) with at least `least` samples,
-    and all collectives.
+    and all collectives that took longer than clocks of several machines are known against each other (`Trace.clock_ns`). Warns of shorter
+    ones.
     """
     together = table["op"].isin([op.name for op in COLLECTIVES])
-    return table[together | (table.groupby(CURVE_COLUMNS)["ns"].transform("size") >= least)]
+    vague = together & (table["ns"] < table["clock_ns"])
+    if vague.any():
+        shorter = f"{vague.sum()} of {together.sum()} collectives took less than the {table['clock_ns'].max() / 1e3:.0f} µs"
+        warnings.warn(f"profile: {shorter} by which clocks of machines may differ, and are left out", ChronoscaleWarning, stacklevel=2)
+    return table[(together & ~vague) | (~together & (table.groupby(CURVE_COLUMNS)["ns"].transform("size") >= least))]
 
 
 def fit(

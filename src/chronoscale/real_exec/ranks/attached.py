@@ -29,7 +29,7 @@ MEET_S = 60.0  # for all processes to meet
 CHUNK = 1 << 20  # bytes of a file in one message
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
-RunRank = Callable[[Path, Job, str, int, Callable[[], bool]], AttachedEnd]
+RunRank = Callable[[str, Path, Job, str, int, Callable[[], bool]], AttachedEnd]
 
 
 class Attachment:
@@ -90,11 +90,12 @@ class Attachment:
         """Return where the ranks of a job form their process group."""
         return f"tcp://{self.starter.host}:{self.starter.port}/{self.prefix}/job/{number}/group"
 
-    def launch(self, job: Job, ranks: int, path: Path, run: RunRank) -> None:
+    def launch(self, entry: str, job: Job, ranks: int, path: Path, run: RunRank, is_stopped: Callable[[], bool] = lambda: False) -> None:
         """Have the first `ranks` processes execute a job; this one, rank 0, its own part of it, and wait for all.
 
-        path: the job file here. run: executes one rank on this machine. Raises UserError for more ranks than were started, and the error
-        of the rank that failed first, with its host.
+        entry: the module whose `main` each rank runs. path: the job file here. run: executes one rank on this machine. is_stopped: once it
+        says so, all ranks are ended. Raises UserError for more ranks than were started, and the error of the rank that failed first, with
+        its host.
         """
         if ranks > self.starter.ranks:
             raise UserError(f"ranks: {ranks}, and {self.starter.name} started {self.starter.ranks} processes; start more")
@@ -103,14 +104,16 @@ class Attachment:
         others = range(1, ranks)
         bundle, sources = Bundle.pack(job)
         self.store.set(f"{key}/ranks", str(ranks))
+        self.store.set(f"{key}/entry", entry)
         self.store.set(key, bundle.to_json())
         ends: dict[int, AttachedEnd] = {}
         try:
             self._send(key, others, sources)
-            own = run(path, job, self.meeting(number), ranks, lambda: self._look(key, others, ends))
+            own = run(entry, path, job, self.meeting(number), ranks, lambda: self._look(key, others, ends) or is_stopped())
             if own.failed:
                 ends[0] = own
-            self._gather(key, others, ends)
+            if not is_stopped():
+                self._gather(key, others, ends)
         finally:
             self.store.set(f"{key}/stop", "1")
         if ends and (failed := [rank for rank in ends if ends[rank].failed]):
@@ -194,7 +197,8 @@ class Attachment:
             path = bundle.unpack(folder, cache)
             job = _absolute(Job.load(path), folder)
             job.save(path)
-            end = run(path, job, self.meeting(self.jobs), ranks, lambda: self.store.check([f"{key}/stop"]) or bool(self.lost(0)))
+            entry, stopped = self.store.get(f"{key}/entry").decode(), f"{key}/stop"
+            end = run(entry, path, job, self.meeting(self.jobs), ranks, lambda: self.store.check([stopped]) or bool(self.lost(0)))
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)
         except Exception as error:  # a defect: the first process hears of it, and this one ends by it

@@ -23,9 +23,9 @@ LOOK_S = 0.2  # between looks at the rank, and at whether it is still wanted
 
 
 def run_attached(
-    entry: str,
     starter: Starter,
     on_progress: Callable[[str], None],
+    entry: str,
     path: Path,
     job: Job,
     store: str,

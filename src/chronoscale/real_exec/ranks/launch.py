@@ -29,30 +29,36 @@ ELSEWHERE = ("NCCL_COMM_ID",)
 OnProgress = Callable[[str], None]
 
 
-def launch(job: Job, ranks: int, folder: Path, on_progress: OnProgress = lambda _: None) -> None:
+def launch(
+    job: Job,
+    ranks: int,
+    folder: Path,
+    on_progress: OnProgress = lambda _: None,
+    entry: str = ENTRY,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
     """Start a job's ranks as fresh processes on this machine, or on all to which it is attached, and wait until they have executed it.
 
-    Threads, pools and memory start alike for every number of ranks. folder: where the job file is written. on_progress: called now and then
-    with a line on how far the first rank has come. Raises UserError or MachineError with the cause when a rank fails, is lost, or makes no
-    progress. The ranks end with this process, however it ends.
+    Threads, pools and memory start alike for every number of ranks. folder: where the job file is written, `<name>.job.json`. on_progress:
+    called now and then with a line on how far the first rank has come. entry: the module whose `main(path)` each rank runs. is_stopped:
+    asked now and then; once it says so, the ranks are ended and this returns. Raises UserError or MachineError with the cause when a rank
+    fails, is lost, or makes no progress. The ranks end with this process, however it ends.
     """
     path = folder / f"{job.name}.job.json"
     job.save(path)
     if attached := attachment():
-        return attached.launch(job, ranks, path, partial(run_attached, ENTRY, attached.starter, on_progress))
-    wait(start(ENTRY, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress)
+        return attached.launch(entry, job, ranks, path, partial(run_attached, attached.starter, on_progress), is_stopped)
+    wait(start(entry, path, ranks, job.settings.threads), job.name, Patience(job.settings.hang_after), on_progress, is_stopped)
 
 
 def start(entry: str, path: Path, ranks: int, threads: int) -> RankGroup:
-    """Start a job's ranks, processes that run `main(path)` of the module `entry`, without waiting; call `wait` for them, else they end with
-    this process.
+    """Start a job's ranks on this machine, processes that run `main(path)` of the module `entry`, without waiting.
+
+    Call `wait` for them, else they end with this process.
 
     path: the job file. threads: of each rank's computation. Ranks learn who they are from `membership.Membership`, and meet by a file in a
-    folder that only this user can open. Raises UserError where another launcher has started the command: `launch` alone knows other
-    machines.
+    folder that only this user can open.
     """
-    if attached := attachment():
-        raise UserError(f"{attached.starter.name}: this command runs on one machine so far; start it without {attached.starter.name}")
     modules = [os.path.abspath(place) for place in sys.path]
     request = Request(entry, str(path), ranks, tempfile.gettempdir(), os.getcwd(), _environment(threads), modules)
     return server_of(threads).start(request)
@@ -64,11 +70,17 @@ def _environment(threads: int) -> dict[str, str]:
     return {**QUIET, **variables, **LOOPBACK, "OMP_NUM_THREADS": str(threads)}
 
 
-def wait(ranks: RankGroup, job: str, patience: Patience | None = None, on_progress: OnProgress = lambda _: None) -> None:
+def wait(
+    ranks: RankGroup,
+    job: str,
+    patience: Patience | None = None,
+    on_progress: OnProgress = lambda _: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
     """Wait in the launcher until all ranks of a job have ended; whatever ends this wait ends them.
 
-    job: the job's name, for messages. on_progress: called now and then with a line on how far the first rank has come. Raises UserError or
-    MachineError with the cause when a rank fails or is lost; MachineError when none has moved for longer than `patience`.
+    job: the job's name, for messages. on_progress, is_stopped: as of `launch`. Raises UserError or MachineError with the cause when a rank
+    fails or is lost; MachineError when none has moved for longer than `patience`.
     """
     watch, line = Watch(ranks.pages, ranks.pids, patience or Patience()), ""
     try:
@@ -80,15 +92,12 @@ def wait(ranks: RankGroup, job: str, patience: Patience | None = None, on_progre
             if watch.hung:
                 why = "the server of its ranks is stopped" if ranks.server.stopped else watch.hung
                 raise MachineError(f"'{job}' was ended: {why}")
+            if is_stopped():
+                return
             if text and text != line:
                 on_progress(line := text)
     finally:
         ranks.close()
-
-
-def stop(ranks: RankGroup) -> None:
-    """End all ranks of a job at once; a caller that waits for them sees them lost."""
-    ranks.stop()
 
 
 def _cause(ranks: RankGroup, name: str) -> UserError | MachineError:

@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore  # torch.dis
 
 from chronoscale import modules
 from chronoscale.errors import UserError
-from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks import clock, positions
 from chronoscale.real_exec.ranks.failure import Failure
 from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.real_exec.ranks.positions import Phase
@@ -74,6 +74,7 @@ def _meet(member: Membership, device: str, shares: bool) -> None:
     backend, size = "nccl" if cuda else "gloo", member.ranks
     if store:
         group(backend, None, timeout, rank=member.rank, world_size=size, store=store)
+        clock.join(clock.RankClock.of(member.rank, size, member.local_rank, dist.new_group(backend="gloo") if cuda else None))
     else:
         group(backend, member.meeting, timeout, rank=member.rank, world_size=size)
 

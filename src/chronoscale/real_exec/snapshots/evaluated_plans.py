@@ -13,9 +13,9 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.snapshots.material import shared_material
 from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, ScoredSplits
 from chronoscale.real_exec.snapshots.trainer import Trainer
-from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
-from chronoscale.real_exec.training.checkpoint import write_atomically
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
@@ -59,6 +59,7 @@ class EvaluatedPlans(Plans):
             return
         self._context.collective.barrier()
         if self._splits.validation:
+            self._context.send_files(self._folder, BEST)
             load_best(self._folder, self.learner.model, lambda state: None)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:

@@ -14,9 +14,9 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
-from chronoscale.real_exec.training.checkpoint import write_atomically
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"
@@ -71,6 +71,7 @@ class EventPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
+        self._context.send_files(self._folder, BEST)
         load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:
             catch_up(self._program)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from chronoscale.datasets.scores import scores_present
-from chronoscale.real_exec.training.checkpoint import write_atomically
-from chronoscale.records import reading
+from chronoscale.records import reading, write_atomically
 
 BEST = "best.pt"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from chronoscale.datasets.scores import Scores
 from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.real_exec.training.plans import Plans
-from chronoscale.records import read_json, reading
+from chronoscale.records import read_json, reading, write_atomically
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -92,10 +91,3 @@ def restore(folder: Path, plans: Plans, device: torch.device) -> int:
             raise ValueError(f"epoch {saved['epoch']!r}")
         plans.restore(saved["kept"])
         return int(saved["epoch"])
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file of a training so that it is there whole or not at all."""
-    part = path.with_name(f".{path.name}")
-    part.write_bytes(content)
-    os.replace(part, path)

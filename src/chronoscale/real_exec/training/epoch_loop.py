@@ -24,8 +24,9 @@ from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.rank import leave, serve
 from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records, restore, save_epoch, write_atomically
+from chronoscale.real_exec.training.checkpoint import CHECKPOINT, EpochRecord, epoch_records, restore, save_epoch
 from chronoscale.real_exec.training.plans import ENDED, Plan, TrainingEnd
+from chronoscale.records import write_atomically
 
 ENTRY = "chronoscale.real_exec.training.epoch_loop"
 TRACED = 8  # epochs of a plan whose traces are kept
@@ -42,6 +43,7 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
     folder = Path(job.out)
     with open_context(job.settings, virtual) as context:
         first = context.load_schedule(item.schedule)
+        context.send_files(folder, CHECKPOINT, "epochs/*.json", "plans/**/*", "memory/*")
         if (follow := kind_of(first).plans) is None:
             raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
         plans = follow(job, first, context)

@@ -22,7 +22,7 @@ from chronoscale.harness.execute.machine import admit, sharing, this_device, unm
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.runs.training_record import CONTROL, JOB, Control, control
+from chronoscale.harness.runs.training_record import CONTROL, Control, control
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job
@@ -30,9 +30,7 @@ from chronoscale.real_exec.measurement.environment import device_name, fingerpri
 from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
 from chronoscale.real_exec.measurement.repeats import mean_durations
-from chronoscale.real_exec.ranks.launch import start, stop, wait
-from chronoscale.real_exec.ranks.rank_group import RankGroup
-from chronoscale.real_exec.ranks.supervision import Patience
+from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.snapshots.material import material_of
 from chronoscale.real_exec.snapshots.material_files import write_material
 from chronoscale.real_exec.snapshots.model import learner_of
@@ -89,16 +87,11 @@ def train(
     plane = ControlPlane(experiment, planner, work, job, ranks, rough_costs())
     if newest_plan(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
-    job.save(folder / JOB)
-    worker = start(ENTRY, folder / JOB, ranks, job.settings.threads)
-    thread = threading.Thread(target=plane.run, args=(worker,), name=PLANE, daemon=True)
+    thread = threading.Thread(target=plane.run, name=PLANE, daemon=True)
     thread.start()
     try:
         with telling_what_is_kept(job):
-            wait(worker, job.name, Patience(experiment.hang_after))
-    except MachineError:
-        if plane.failure is None:
-            raise
+            launch(job, ranks, folder, entry=ENTRY, is_stopped=lambda: plane.failure is not None)
     finally:
         plane.over.set()
     thread.join()
@@ -129,10 +122,10 @@ class ControlPlane:
         self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
         self._records: dict[int, EpochRecord] = {}
 
-    def run(self, worker: RankGroup) -> None:
+    def run(self) -> None:
         """Plan the stages that no file has a plan for yet, until the last one or the end of training; the thread's whole work.
 
-        worker: the ranks that train, which are stopped on a defect here.
+        A defect here is left in `failure`, for which whoever waits for the ranks ends them.
         """
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)  # of this thread alone, on Linux
         try:
@@ -148,7 +141,6 @@ class ControlPlane:
             self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
         except BaseException as error:  # handed to the thread that waits for the ranks
             self.failure = error
-            stop(worker)
 
     def close(self) -> None:
         """Note, after the last epoch, that the requested strategy has trained none, or not with a schedule from measurements, and why."""

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
-from chronoscale.real_exec.training.checkpoint import write_atomically
-from chronoscale.records import reading
+from chronoscale.records import reading, write_atomically
 
 FOLDER, EPOCH = "memory", "epoch"
 
@@ -40,9 +39,12 @@ class MemoryFiles:
         content, self._epoch = io.BytesIO(), epochs
         torch.save({EPOCH: torch.tensor(epochs), **tables}, content)
         write_atomically(self._path(epochs), content.getvalue())
-        for earlier in range(epochs - 1):  # the checkpoint may still be that of the epoch before
-            if earlier not in best:
-                self._path(earlier).unlink(missing_ok=True)
+        for rank in range(1, self._context.ranks):  # to where training is resumed
+            self._context.send_files(self._folder, f"{epochs:06d}-{rank:04d}.pt", source=rank)
+        for path in self._folder.glob("[0-9]*.pt"):
+            earlier = int(path.name.partition("-")[0])
+            if earlier < epochs - 1 and earlier not in best:  # the checkpoint may still be that of the epoch before
+                path.unlink(missing_ok=True)
         self._context.collective.barrier()
 
     def record(self) -> Mapping[str, Tensor]:

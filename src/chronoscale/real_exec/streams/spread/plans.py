@@ -16,9 +16,9 @@ from chronoscale.real_exec.streams.plans import STAGE
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
-from chronoscale.real_exec.training.best_epoch import best_epoch, load_best, save_best
-from chronoscale.real_exec.training.checkpoint import write_atomically
+from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
 from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.spread.sharing import Sharing
 
@@ -76,6 +76,7 @@ class SpreadPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
+        self._context.send_files(self._folder, BEST)
         best = load_best(self._folder, self.learner.model, self.restore)
         self._program.epoch = best
         tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
