@@ -140,7 +140,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Attachment, A
 def attending(first: Attachment, second: Attachment, run: RunRank) -> Iterator[None]:
     """Have the second process attend until the first's command is over, whatever comes of it; the exit code gets there."""
     with ThreadPoolExecutor() as threads:
-        code = threads.submit(second.attend, run)
+        code = threads.submit(second.attend, run, pytest.fail)
         try:
             yield
         finally:
@@ -151,7 +151,9 @@ def attending(first: Attachment, second: Attachment, run: RunRank) -> Iterator[N
 def test_others_execute_the_jobs_of_the_first_until_it_is_over(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
     (first, second), job, ran = pair, _job(tmp_path), list[tuple[str, int, bytes, str]]()
 
-    def run(entry: str, path: Path, job: Job, store: str, ranks: int, is_stopped: Callable[[], bool], who: str = "second") -> AttachedEnd:
+    def run(
+        entry: str, path: Path, job: Job, store: str, ranks: int, is_stopped: Callable[[str], bool], who: str = "second"
+    ) -> AttachedEnd:
         assert entry == "its.entry"
         ran.append((who, ranks, Path(job.items[0].schedule).read_bytes(), store.rpartition("/job/")[2]))
         read = (job.items[0].parts, job.items[0].prepare, job.settings.topology, *job.modules)
@@ -202,9 +204,9 @@ def test_a_defect_in_another_process_is_told_at_once(pair: tuple[Attachment, Att
         first.launch("", _job(tmp_path), 2, tmp_path / "job.json", lambda *given: AttachedEnd())
 
 
-def _later(is_stopped: Callable[[], bool], end: AttachedEnd) -> AttachedEnd:
+def _later(is_stopped: Callable[[str], bool], end: AttachedEnd) -> AttachedEnd:
     """The end of a rank that fails once another has."""
-    while not is_stopped():
+    while not is_stopped(""):
         pass
     return end
 

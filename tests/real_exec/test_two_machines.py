@@ -66,7 +66,7 @@ def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     with ThreadPoolExecutor() as threads:
         first, second = threads.map(Attachment, starters)
         monkeypatch.setattr(attached, "_own", first)
-        attending = threads.submit(second.attend, partial(run_attached, starters[1], lambda _: None))
+        attending = threads.submit(second.attend, partial(run_attached, starters[1], lambda _: None), pytest.fail)
         yield
         first.close(0)
         assert attending.result() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib.metadata import version
@@ -57,6 +58,7 @@ def _run() -> None:
     if (starter := Starter.here()) is None:
         app(prog_name="chronoscale")
         return
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # names that cannot be resolved, and stacks of lost connections, are no news
     from chronoscale.harness.execute.attendance import attend, lead  # noqa: PLC0415 (torch, for those who need it)
 
     if starter.rank:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -19,9 +21,15 @@ def attend(starter: Starter) -> int:
     Raises MachineError where the first process, or the store in which they meet, is lost.
     """
     try:
-        return attach(starter).attend(partial(run_attached, starter, lambda _: None))
+        return attach(starter).attend(partial(run_attached, starter, lambda _: None), _leave)
     except DistError as error:
         raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
+
+
+def _leave(line: str) -> None:
+    """End this process, whose other threads wait for what will not come, and with it its rank."""
+    print(f"error: {line}", file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 def lead(starter: Starter, command: Callable[[], object]) -> None:

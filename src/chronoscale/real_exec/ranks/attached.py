@@ -17,7 +17,7 @@ from typing import cast
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore, TCPStore  # torch.distributed's, which does not export their types
 
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
@@ -29,7 +29,7 @@ MEET_S = 60.0  # for all processes to meet
 CHUNK = 1 << 20  # bytes of a file in one message
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
-RunRank = Callable[[str, Path, Job, str, int, Callable[[], bool]], AttachedEnd]
+RunRank = Callable[[str, Path, Job, str, int, Callable[[str], bool]], AttachedEnd]
 
 
 class Attachment:
@@ -48,7 +48,7 @@ class Attachment:
         except (dist.DistError, RuntimeError) as error:
             raise MachineError(f"{starter.name}: not all processes met at {starter.host}:{starter.port}: {_line(error)}") from None
         self._beats = {rank: ("", time.monotonic()) for rank in range(starter.ranks)}
-        self._over = threading.Event()
+        self._over, self._answered = threading.Event(), time.monotonic()
         threading.Thread(target=self._beat, daemon=True).start()
 
     @property
@@ -60,11 +60,16 @@ class Attachment:
         return TCPStore(self.starter.host, self.starter.port, None, hosts, timedelta(seconds=MEET_S), wait_for_workers=False)
 
     def _beat(self) -> None:
-        count = 0
         with suppress(dist.DistError, RuntimeError):  # the store is gone: whoever waits for it says so
             while not self._over.is_set():
-                self._pulse.set(f"beat/{self.starter.rank}", str(count := count + 1))
+                self._pulse.add(f"beat/{self.starter.rank}", 1)  # unlike `set`, it waits for an answer
+                self._answered = time.monotonic()
                 self._over.wait(BEAT_S)
+
+    def _notice_cut(self, on_cut: Callable[[str], None]) -> None:
+        while not self._over.wait(BEAT_S):
+            if (silent_s := time.monotonic() - self._answered) > LOST_S:
+                return on_cut(f"rank 0 at {self.starter.host}:{self.starter.port} has not been heard of for {silent_s:.0f} s")
 
     def lost(self, rank: int) -> str:
         """Return, in words, that a process has shown no sign of life for too long; '' while it lives."""
@@ -109,7 +114,8 @@ class Attachment:
         ends: dict[int, AttachedEnd] = {}
         try:
             self._send(key, others, sources)
-            own = run(entry, path, job, self.meeting(number), ranks, lambda: self._look(key, others, ends) or is_stopped())
+            meeting = self.meeting(number)
+            own = run(entry, path, job, meeting, ranks, lambda waits: self._look(key, others, ends, waits) or is_stopped())
             if own.failed:
                 ends[0] = own
             if not is_stopped():
@@ -144,14 +150,22 @@ class Attachment:
                 raise AttachedEnd.from_json(self.store.get(f"{key}/end/{rank}")).error(self.hosts[rank]) from None
             raise
 
-    def _look(self, key: str, others: range, ends: dict[int, AttachedEnd]) -> bool:
-        """Note which others have ended or are lost; return whether one of them failed."""
+    def _look(self, key: str, others: range, ends: dict[int, AttachedEnd], waits: str = "") -> bool:
+        """Note which others have ended or are lost, and whether all that are left wait for each other; return whether one of them failed.
+
+        waits: where this process's rank waits for others, if it has for too long.
+        """
         for rank in others:
             if rank not in ends:
                 if self.store.check([f"{key}/end/{rank}"]):
                     ends[rank] = AttachedEnd.from_json(self.store.get(f"{key}/end/{rank}"))
                 elif words := self.lost(rank):
                     ends[rank] = AttachedEnd.lost(words)
+        if waits:
+            waiting = [f"{key}/waits/{rank}" for rank in others if rank not in ends]
+            said = [self.store.get(each).decode() for each in waiting if self.store.check([each])]
+            if len(said) == len(waiting) and all(said):
+                ends[0] = AttachedEnd.of(MachineError(f"ranks wait for each other: {'; '.join([waits, *said])}"))
         return any(end.failed for end in ends.values())
 
     def _gather(self, key: str, others: range, ends: dict[int, AttachedEnd]) -> None:
@@ -162,11 +176,14 @@ class Attachment:
                 return
             time.sleep(LOOK_S)
 
-    def attend(self, run: RunRank) -> int:
+    def attend(self, run: RunRank, on_cut: Callable[[str], None]) -> int:
         """Execute, in a process other than the first, its rank of every job until the first process's command is over.
 
-        Returns that command's exit code. run: as of `launch`. Raises MachineError where the first process is lost.
+        Returns that command's exit code. run: as of `launch`. on_cut: called by another thread, with a line, once the connection to the
+        first machine is silent: whoever asks the store then waits for ever, this method, too. Raises MachineError where the first process
+        is lost.
         """
+        threading.Thread(target=self._notice_cut, args=(on_cut,), daemon=True).start()
         while True:
             key = f"job/{self.jobs}"
             while not self.store.check([key]):
@@ -198,9 +215,12 @@ class Attachment:
             job = _absolute(Job.load(path), folder)
             job.save(path)
             entry, stopped = self.store.get(f"{key}/entry").decode(), f"{key}/stop"
-            end = run(entry, path, job, self.meeting(self.jobs), ranks, lambda: self.store.check([stopped]) or bool(self.lost(0)))
+            meeting = self.meeting(self.jobs)
+            end = run(entry, path, job, meeting, ranks, lambda waits: self._say(f"{key}/waits/{own}", waits, stopped))
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)
+        except OSError as error:
+            end = AttachedEnd.of(MachineError(in_words(error)))
         except Exception as error:  # a defect: the first process hears of it, and this one ends by it
             end = AttachedEnd.of(MachineError(f"rank {own} failed: {type(error).__name__}: {error}"))
             self.store.set(f"{key}/end/{own}", end.to_json())
@@ -209,13 +229,21 @@ class Attachment:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.set(f"{key}/end/{own}", end.to_json())
 
+    def _say(self, key: str, waits: str, stopped: str) -> bool:
+        """Say under a key, where it has changed, where this process's rank waits for others; return whether the job is over elsewhere."""
+        if waits or self.store.check([key]):
+            self.store.set(key, waits)
+        return self.store.check([stopped]) or bool(self.lost(0))
+
     def close(self, code: int) -> None:
         """Tell the others, from rank 0, that the command is over, and wait some seconds until they have left. code: its exit code."""
         self._over.set()
         with suppress(dist.DistError, RuntimeError):
             self.store.set("over", str(code))
             until = time.monotonic() + 10.0
-            while time.monotonic() < until and not all(self.store.check([f"left/{rank}"]) for rank in range(1, self.starter.ranks)):
+            while time.monotonic() < until and not all(
+                self.store.check([f"left/{rank}"]) or self.lost(rank) for rank in range(1, self.starter.ranks)
+            ):
                 time.sleep(ANSWER_S)
 
 

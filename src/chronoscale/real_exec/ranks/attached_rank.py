@@ -30,12 +30,13 @@ def run_attached(
     job: Job,
     store: str,
     ranks: int,
-    is_stopped: Callable[[], bool],
+    is_stopped: Callable[[str], bool],
 ) -> AttachedEnd:
     """Execute this process's rank of a job on several machines, and return how it ended.
 
     entry: module whose `main(path)` the rank runs. path: the job file. store: where ranks meet (`Membership.store`). ranks: of the job.
-    is_stopped: asked now and then whether the job is over elsewhere; then the rank is ended, and that is no failure of its own.
+    is_stopped: asked now and then whether the job is over elsewhere; then the rank is ended, and that is no failure of its own. It is told
+    where this rank waits for others, if it has for too long (`Watch.waits`).
     """
     placement = starter.rank, ranks, starter.local_rank, starter.local_of(ranks)
     try:
@@ -54,7 +55,7 @@ def _environment(starter: Starter, threads: int) -> dict[str, str]:
     return {**QUIET, **os.environ, **chosen, "OMP_NUM_THREADS": str(threads)}
 
 
-def _watch(group: RankGroup, rank: int, job: Job, on_progress: Callable[[str], None], is_stopped: Callable[[], bool]) -> AttachedEnd:
+def _watch(group: RankGroup, rank: int, job: Job, on_progress: Callable[[str], None], is_stopped: Callable[[str], bool]) -> AttachedEnd:
     watch, line = Watch(group.pages, group.pids, Patience(job.settings.hang_after), first=rank), ""
     try:
         while not group.over:
@@ -64,7 +65,7 @@ def _watch(group: RankGroup, rank: int, job: Job, on_progress: Callable[[str], N
             text = watch.look(group.ended)
             if watch.hung:
                 return AttachedEnd.of(MachineError(f"'{job.name}' was ended: {watch.hung}"), 0)
-            if is_stopped():
+            if is_stopped(watch.waits):
                 return AttachedEnd()
             if text and text != line:
                 on_progress(line := text)

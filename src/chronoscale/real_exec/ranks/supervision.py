@@ -131,6 +131,14 @@ class Watch:
                 return f"rank {self._first + rank} has computed for {now - state.arrived:.0f} s {state.position}"
         return self._ranks[0].position.text
 
+    @property
+    def waits(self) -> str:
+        """Return, in words, for whom the one rank here has waited for too long, where others of the job are on other machines; '' else."""
+        state, now = self._ranks[0], self._clock()
+        if not (self._waits_elsewhere(0) and now - state.since > self.limit_s):
+            return ""
+        return f"rank {self._first} has waited for {now - state.since:.0f} s {state.position}"
+
     def _waits_elsewhere(self, rank: int) -> bool:
         """Return whether a rank waits for ranks of other machines, which are watched there."""
         state = self._ranks[rank]
