@@ -58,6 +58,12 @@ class Machines:
         done = subprocess.run(["ip", "netns", "pids", self.names[node]], capture_output=True, text=True)
         return [int(pid) for pid in done.stdout.split()]
 
+    def listening(self, node: int, besides: int) -> set[str]:
+        """Addresses on which processes of a machine take TCP connections, but for the process `besides` (torchrun's agent)."""
+        done = subprocess.run(["ip", "netns", "exec", self.names[node], "ss", "-Hltnp"], capture_output=True, text=True)
+        lines = [line.split() for line in done.stdout.splitlines() if f"pid={besides}," not in line]
+        return {words[3].rpartition(":")[0] for words in lines}
+
     def rank_process(self, node: int, timeout: float) -> int:
         """Process id of the rank on a machine, once it passes over its schedule."""
         until = time.monotonic() + timeout

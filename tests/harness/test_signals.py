@@ -190,7 +190,8 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
 
     def lose(ranks: RankGroup, name: str, patience: Patience) -> None:
         reach(2, ranks)
-        engine = [one for one in psutil.Process(ranks.pids[0]).children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
+        families = [psutil.Process(pid).children(recursive=True) for pid in ranks.pids]
+        engine = [one for family in families for one in family if "spawn_main" in " ".join(one.cmdline())]
         assert len(engine) == 2
         engine[0].kill()
         reach(len(epoch_records(folder)) + 3, ranks)

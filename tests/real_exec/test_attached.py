@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +34,7 @@ from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 from chronoscale.real_exec.ranks.route import interface_to
 from chronoscale.real_exec.ranks.starter import Starter
+from chronoscale.records import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 DATA = {"name": "growth_small"}
@@ -42,6 +45,15 @@ EXPERIMENT = {
     "costs": "datasheet",  # the same plan of real-g+ in both runs, whatever is measured
     "ranks": [2],
     "repeats": 1,
+    "device": "cpu",
+}
+WINDOWS = {
+    "dataset": {"name": "traffic_small"},
+    "model": {"name": "pgt-dcrnn", "hidden": 4},
+    "training": {"window": 4, "horizon": 3, "batches": 8},
+    "strategies": ["ddp"],
+    "ranks": [2],
+    "repeats": 2,
     "device": "cpu",
 }
 MPIRUN = {f"OMPI_COMM_WORLD_{name}": value for name, value in (("RANK", "1"), ("SIZE", "2"), ("LOCAL_RANK", "0"), ("LOCAL_SIZE", "2"))}
@@ -55,8 +67,9 @@ def _losses(folder: Path) -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not permitted(), reason="network namespaces need root, and `ip netns`")
-def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path) -> None:
-    text = yaml.safe_dump(EXPERIMENT)
+@pytest.mark.parametrize("experiment", [EXPERIMENT, WINDOWS], ids=["snapshots", "ddp"])
+def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path, experiment: dict[str, Any]) -> None:
+    text = yaml.safe_dump(experiment)
     (tmp_path / "exp.yaml").write_text(text)
     single = subprocess.run(
         [sys.executable, "-m", "chronoscale", "bench", "exp.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120
@@ -67,11 +80,18 @@ def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path) -> None:
             (tmp_path / f"node{node}").mkdir()
         (tmp_path / "node0" / "exp.yaml").write_text(text)  # the other has no experiment, and no data
         started = [made.torchrun(node, 1, "bench", "exp.yaml") for node in (0, 1)]
-        outputs = [process.communicate(timeout=120)[0] for process in started]
+        with ThreadPoolExecutor() as threads:
+            ends = [threads.submit(process.communicate, timeout=120) for process in started]
+            heard = set[str]()
+            while not all(end.done() for end in ends):
+                heard |= {address for node in (0, 1) for address in made.listening(node, besides=started[node].pid)}
+                time.sleep(0.2)
+            outputs = [end.result()[0] for end in ends]
     assert [process.returncode for process in started] == [0, 0], outputs
+    assert heard == {"10.97.0.1", "10.97.0.2"}
     assert "clocks of the machines may differ by" in " ".join(outputs[0].split())
     expected, losses = _losses(tmp_path / "runs"), _losses(tmp_path / "node0")
-    assert sorted(expected) == sorted(losses) and len(losses) == 2
+    assert sorted(expected) == sorted(losses) and {f"{name}-losses.npy" for name in experiment["strategies"]} <= {*losses}
     assert {name: values.tolist() for name, values in losses.items()} == {name: values.tolist() for name, values in expected.items()}
     assert not _losses(tmp_path / "node1")
 
@@ -276,23 +296,45 @@ def test_a_bundle_has_what_ranks_read_and_no_absolute_path(tmp_path: Path) -> No
     assert (folder / item.schedule).read_bytes() == b"schedule" and (folder / item.dataset / "src.npy").read_bytes() == b"src"
 
 
-def test_a_prepared_stream_takes_its_events_along(tmp_path: Path) -> None:
-    """They lie beside it; where they are the user's own, which only this machine has, the job is refused."""
-    prepared = PreparedMetadata("../stream", Protocol())
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_prepared_stream_takes_its_events_along(tmp_path: Path, in_place: bool) -> None:
+    """They lie beside it, or where the user has them: other machines read a copy, and find it from the prepared stream's own folder."""
+    prepared = PreparedMetadata(str(tmp_path / "stream") if in_place else "../stream", Protocol())
     job = _job(tmp_path)
     (tmp_path / "stream").mkdir()
     (tmp_path / "stream" / "time.npy").write_bytes(b"time")
     (tmp_path / "data" / META).write_text(json.dumps(asdict(prepared)))
     bundle, sources = Bundle.pack(job)
+    assert str(tmp_path) not in bundle.to_json()
     cache = Cache(tmp_path / "cache")
     for sha256, source in sources.items():
         cache.add(sha256, iter([source.read_bytes()]))
+    (tmp_path / "stream" / "time.npy").unlink()
     (folder := tmp_path / "other").mkdir()
-    item = Job.load(Bundle.from_json(bundle.to_json()).unpack(folder, cache)).items[0]
-    assert (folder / item.dataset / ".." / "stream" / "time.npy").read_bytes() == b"time"
-    (tmp_path / "data" / META).write_text(json.dumps(asdict(replace(prepared, stream="/mine"))))
-    with pytest.raises(UserError, match="/mine: a stream that is read in place cannot be sent to other machines yet"):
-        Bundle.pack(job)
+    data = folder / Job.load(Bundle.from_json(bundle.to_json()).unpack(folder, cache)).items[0].dataset
+    received = read_json(data / META, PreparedMetadata, "record")
+    assert received.protocol == prepared.protocol and (data / received.stream / "time.npy").read_bytes() == b"time"
+
+
+def test_ranks_of_one_machine_fetch_a_content_once(tmp_path: Path) -> None:
+    """Whoever comes first; the others wait until it is whole."""
+    (tmp_path / "content").write_bytes(b"0123456789")
+    sha256, read = hash_file(tmp_path / "content"), Counter[int]()
+
+    def chunks(rank: int) -> Iterator[bytes]:
+        for digit in b"0123456789":
+            read[rank] += 1
+            yield bytes([digit])
+
+    def fetch(rank: int) -> bytes:
+        cache = Cache(tmp_path / "cache")
+        cache.add(sha256, chunks(rank))
+        return (cache.folder / sha256).read_bytes()
+
+    with ThreadPoolExecutor() as threads:
+        contents = [threads.submit(fetch, rank) for rank in range(4)]
+        assert [content.result() for content in contents] == [b"0123456789"] * 4
+    assert list(read.values()) == [10]
 
 
 def test_damaged_content_is_refused_and_dropped(tmp_path: Path) -> None:
@@ -316,8 +358,10 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", ""])
 def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path, path: str) -> None:
     bundle, _ = Bundle.pack(_job(tmp_path))
-    with pytest.raises(MachineError, match="leaves its folder"):
-        Bundle.from_json(bundle.to_json().replace("0/psg.parquet", "0").replace('"path": "0"', f'"path": "{path}"'))
+    files = replace(bundle, files=(replace(bundle.files[0], path=path), *bundle.files[1:]))
+    for changed in (files, replace(bundle, texts={**bundle.texts, path: "{}"})):
+        with pytest.raises(MachineError, match="leaves its folder"):
+            Bundle.from_json(changed.to_json())
 
 
 def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:

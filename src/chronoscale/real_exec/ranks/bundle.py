@@ -32,15 +32,19 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A job with relative paths, as JSON text, and the files that its ranks read."""
+    """A job and the files that its ranks read.
 
-    job: str
+    texts: contents by relative path of the few small files that name others, which they do by relative paths here: the job file, and the
+    metadata of prepared streams. files: all others.
+    """
+
+    texts: dict[str, str]
     files: tuple[Content, ...]
 
     @classmethod
     def pack(cls, job: Job) -> tuple[Bundle, dict[str, Path]]:
         """Return the bundle of a job, and where each content lies here, by its SHA-256. Raises UserError for a file that is missing."""
-        sources, files, places = dict[str, Path](), list[Content](), dict[str, str]()
+        sources, files, places, texts = dict[str, Path](), list[Content](), dict[str, str](), dict[str, str]()
 
         def place(name: str) -> str:
             if not name or name in places:
@@ -48,13 +52,18 @@ class Bundle:
             source = Path(name)
             if not source.exists():
                 raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
-            places[name] = f"{len(places)}/{source.name}"
-            for folder, beside in _folders(source):
-                for file in sorted(each for each in folder.rglob("*") if each.is_file()) if folder.is_dir() else [folder]:
-                    digest, relative = hash_file(file), file.relative_to(folder).as_posix()
-                    files.append(Content(os.path.normpath(PurePosixPath(places[name], beside, relative)), digest, file.stat().st_size))
-                    sources[digest] = file
-            return places[name]
+            places[name] = own = f"{len(places)}/{source.name}"
+            for file in sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]:
+                path = os.path.normpath(PurePosixPath(own, file.relative_to(source).as_posix()))
+                if file == source / META:  # its events lie elsewhere
+                    prepared = read_json(file, PreparedMetadata, "record of a prepared stream")
+                    events = os.path.relpath(place(os.path.realpath(source / prepared.stream)), own)
+                    texts[path] = json.dumps(asdict(replace(prepared, stream=events)))
+                    continue
+                digest = hash_file(file)
+                files.append(Content(path, digest, file.stat().st_size))
+                sources[digest] = file
+            return own
 
         items = tuple(
             replace(each, schedule=place(each.schedule), dataset=place(each.dataset), parts=place(each.parts), prepare=place(each.prepare))
@@ -62,7 +71,7 @@ class Bundle:
         )
         settings = replace(job.settings, topology=place(job.settings.topology))
         relative = replace(job, items=items, settings=settings, modules=tuple(place(file) for file in job.modules), out="out")
-        return cls(json.dumps(asdict(relative)), tuple(files)), sources
+        return cls({JOB: json.dumps(asdict(relative)), **texts}, tuple(files)), sources
 
     def to_json(self) -> str:
         """Return the bundle as JSON text: the job and the manifest of its files, without their contents."""
@@ -73,13 +82,14 @@ class Bundle:
         """Read a bundle of `to_json`. Raises MachineError for a path that leaves the bundle's folder."""
         record = json.loads(text)
         files = tuple(Content(**each) for each in record["files"])
-        for file in files:
-            path = PurePosixPath(file.path)
+        for name in (*record["texts"], *(file.path for file in files)):
+            path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or not path.parts:
-                raise MachineError(f"job's bundle: path '{file.path}' leaves its folder")
+                raise MachineError(f"job's bundle: path '{name}' leaves its folder")
+        for file in files:
             if len(file.sha256) != 64 or set(file.sha256) - set("0123456789abcdef"):
                 raise MachineError(f"job's bundle: '{file.sha256}' is no SHA-256")
-        return cls(record["job"], files)
+        return cls(record["texts"], files)
 
     def unpack(self, folder: Path, cache: Cache) -> Path:
         """Lay the bundle's files out below `folder` as links to their cached contents; return the path of the job file, whose paths are
@@ -89,7 +99,9 @@ class Bundle:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(cache.folder / file.sha256)
         (folder / "out").mkdir()
-        (folder / JOB).write_text(self.job)
+        for name, text in self.texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
         return folder / JOB
 
 
@@ -123,32 +135,24 @@ class Cache:
         return lacking
 
     def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
-        """Write a content that was received to the cache, whole or not at all. Raises MachineError where it is not what was announced."""
-        digest = hashlib.sha256()
-        descriptor, draft = tempfile.mkstemp(dir=self.folder, prefix=".draft-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                for chunk in chunks:
-                    digest.update(chunk)
-                    file.write(chunk)
-            if digest.hexdigest() != sha256:
-                raise MachineError(f"a file of the job was damaged on its way: its SHA-256 is {digest.hexdigest()}, expected {sha256}")
-            with self._locked():
+        """Write a content that was received to the cache, whole or not at all; read no chunk where another rank of this machine has written
+        it meanwhile. Raises MachineError where it is not what was announced.
+        """
+        with self._locked():
+            if (self.folder / sha256).exists():
+                return
+            digest = hashlib.sha256()
+            descriptor, draft = tempfile.mkstemp(dir=self.folder, prefix=".draft-")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    for chunk in chunks:
+                        digest.update(chunk)
+                        file.write(chunk)
+                if digest.hexdigest() != sha256:
+                    raise MachineError(f"a file of the job was damaged on its way: its SHA-256 is {digest.hexdigest()}, expected {sha256}")
                 os.replace(draft, self.folder / sha256)
-        finally:
-            Path(draft).unlink(missing_ok=True)
-
-
-def _folders(source: Path) -> list[tuple[Path, str]]:
-    """What ranks read with a file or folder, and where it lies seen from there: itself, and the events that a prepared stream keeps beside
-    it. Raises UserError for events that it reads where they lie, which only this machine has.
-    """
-    if not (source / META).is_file():
-        return [(source, "")]
-    stream = Path(read_json(source / META, PreparedMetadata, "record of a prepared stream").stream)
-    if stream.is_absolute():
-        raise UserError(f"{stream}: a stream that is read in place cannot be sent to other machines yet")
-    return [(source, ""), ((source / stream).resolve(), str(stream))]
+            finally:
+                Path(draft).unlink(missing_ok=True)
 
 
 def hash_file(path: Path) -> str:

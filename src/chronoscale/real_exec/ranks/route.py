@@ -25,3 +25,11 @@ def interface_to(host: str, port: int) -> str:
         if any(each.address.partition("%")[0] == own for each in addresses):
             return name
     raise MachineError(f"no network interface has the address {own}, by which {host} is reached; set GLOO_SOCKET_IFNAME")
+
+
+def address_of(interface: str) -> str:
+    """Return this machine's first IPv4 address on a network interface, such as 10.0.0.1. Raises MachineError where it has none."""
+    for each in psutil.net_if_addrs().get(interface, ()):
+        if each.family == socket.AF_INET:
+            return str(each.address)
+    raise MachineError(f"network interface '{interface}' has no IPv4 address here; set GLOO_SOCKET_IFNAME to one that has")
