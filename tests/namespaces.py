@@ -42,7 +42,7 @@ class Machines:
         home = self.folder / f"node{node}"
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
-        meet = ["--master-addr", "10.97.0.1", "--master-port", str(PORT)]
+        meet = ["--master-addr", self.address(0), "--master-port", str(PORT)]
         command = ["ip", "netns", "exec", self.names[node], sys.executable, "-m", "torch.distributed.run", *where, *meet]
         return subprocess.Popen(
             [*command, "-m", "chronoscale", *words],
@@ -52,6 +52,11 @@ class Machines:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    @staticmethod
+    def address(node: int) -> str:
+        """Address of a machine."""
+        return f"10.97.0.{node + 1}"
 
     def pids(self, node: int) -> list[int]:
         """Processes that run on a machine."""
@@ -89,13 +94,13 @@ def machines(count: int, folder: Path) -> Iterator[Machines]:
             _ip("-n", name, "link", "set", "lo", "up")
             if node == 0:
                 _ip("-n", name, "link", "add", "br0", "type", "bridge")
-                _ip("-n", name, "addr", "add", "10.97.0.1/24", "dev", "br0")
+                _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "br0")
                 _ip("-n", name, "link", "set", "br0", "up")
             else:
                 _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
                 _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0")
                 _ip("-n", names[0], "link", "set", f"v{node}", "up")
-                _ip("-n", name, "addr", "add", f"10.97.0.{node + 1}/24", "dev", "eth0")
+                _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "eth0")
                 _ip("-n", name, "link", "set", "eth0", "up")
         yield Machines(names, folder)
     finally:

@@ -20,6 +20,17 @@ class DataCommands(LazyGroup):
     }
 
 
+class LaunchCommands(LazyGroup):
+    """Command group `chronoscale launch …`: schedulers by name, each with where its command is defined."""
+
+    entries = {  # noqa: RUF012
+        "slurm": Entry(
+            "chronoscale.harness.launching.launch:slurm",
+            "Write the sbatch script that runs a command on several machines under Slurm, a rank a task.",
+        ),
+    }
+
+
 class Commands(LazyGroup):
     """Command group `chronoscale …`: all commands by name, each with where it is defined."""
 
@@ -47,5 +58,6 @@ class Commands(LazyGroup):
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
         "compile": Entry(f"{_HERE}.operators:compile_", "Compile the operators in C++ for the torch that is installed."),
+        "launch": Entry(f"{_HERE}.commands:LaunchCommands", "Hand a command to the scheduler of a cluster."),
         "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),
     }

@@ -1,0 +1,1 @@
+"""Launching: commands handed to the scheduler of a cluster."""
