@@ -9,7 +9,7 @@ from sweep_cases import die, litter, refuse, square
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.advice import sweep as module
-from chronoscale.harness.advice.sweep import sweep
+from chronoscale.harness.sweep.sweep import sweep
 
 
 def taken(judge, tasks, **where) -> dict[int, int]:
