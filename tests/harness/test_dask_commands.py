@@ -74,6 +74,14 @@ def cut(monkeypatch):
     monkeypatch.setattr(partitions, "metis_partition", lambda sequence, parts: np.arange(sequence.num_nodes, dtype=np.int32) % parts)
 
 
+@pytest.fixture
+def simulated(monkeypatch):
+    """What the cluster's workers were given so far, which are threads of this process."""
+    tasks = list[object]()
+    monkeypatch.setattr(parcel, "answer", lambda judge, task: tasks.append(task) or answer(judge, task))
+    return tasks
+
+
 def words(what: str, file: Path, out: str) -> list[str]:
     where = ["--out", out] if what == "study" else ["--runs", out]
     return [what, str(file), "--json", *where, *(["--gpus", "1,4"] if what == "compare" else [])]
@@ -87,10 +95,9 @@ def kept(folder: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("what", ["simulate", "advise", "study", "compare"])
-def test_a_command_prints_and_keeps_what_it_does_without(file, inline, cut, capsys, monkeypatch, address, what):
-    written, printed, simulated = file(what), [], []
+def test_a_command_prints_and_keeps_what_it_does_without(file, inline, cut, simulated, capsys, monkeypatch, address, what):
+    written, printed = file(what), []
     monkeypatch.setattr(evaluation, "_DONE", {})
-    monkeypatch.setattr(parcel, "answer", lambda judge, task: simulated.append(task) or answer(judge, task))
     for out, how in (("here", []), ("there", ["--dask", address])):
         assert not simulated
         command(*words(what, written, out), *how)
@@ -99,21 +106,22 @@ def test_a_command_prints_and_keeps_what_it_does_without(file, inline, cut, caps
     assert kept("here") == kept("there") and len(kept("there")) > 3
 
 
-def test_what_no_cluster_simulates_is_done_here(file, cut, capsys, address):
-    """A point that its strategy refuses; a number of GPUs on which failures leave other parts."""
+def test_what_no_cluster_simulates_is_done_here(file, cut, simulated, capsys, address):
+    """A point that its data refuse; a strategy that, on the GPUs that failures leave, plans with other parts of the graph."""
     names = {**STUDY["names"]["KEYS"], "training": {"group_size": 40}}
     grid = {"main": STUDY["grid"]["main"], "refused": {**STUDY["grid"]["main"], "experiment": "=REFUSED", "gpus": 1}}
     study = {**STUDY, "names": {**STUDY["names"], "REFUSED": names}, "grid": grid}
     Path("both.yaml").write_text(yaml.safe_dump(study))
     command("study", "both.yaml", "--json", "--dask", address)
     assert "2 of 6 points: refused: dataset 'graphs' has 12 snapshots; a group of 40 needs 41" in " ".join(capsys.readouterr().err.split())
+    assert len(simulated) == 4
     failing = {**SIMULATED, "strategies": ["psg", "distdgl"], "gpus": [2], "epochs": 3}
     failing["failures"] = {"policy": "shrink", "tasks": [{"epoch": 1, "task": 3}]}
     printed = []
     for out, how in (("here", []), ("there", ["--dask", address])):
         command("simulate", file("simulate", **failing), "--json", "--runs", out, *how)
         printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1] and kept("here") == kept("there")
+    assert printed[0] == printed[1] and kept("here") == kept("there") and len(simulated) == 4 + 1
 
 
 def test_an_address_is_tried_before_anything_is_read(experiment, capsys):

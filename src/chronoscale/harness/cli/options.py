@@ -15,7 +15,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
 Dask = Annotated[
-    str | None, typer.Option("--dask", metavar="ADDRESS", help="Of a Dask scheduler whose workers simulate, instead.", show_default=False)
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Of a Dask scheduler whose workers simulate.", show_default=False)
 ]
 Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time without a notice: --option sort=true.")]
