@@ -147,7 +147,7 @@ SWEEP = """
 import sys
 from importlib import import_module
 from sweep_cases import square
-from chronoscale.harness.advice.sweep import sweep
+from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.harness.cli.output import stage
 def app(prog_name):
     with stage("simulating", resumes=True):

@@ -15,13 +15,13 @@ from chronoscale.harness.advice.candidates import candidates, variant
 from chronoscale.harness.advice.judge import Task, judge, workload
 from chronoscale.harness.advice.outcome import ASKED, cautions, choices, piece
 from chronoscale.harness.advice.ranking import Choice
-from chronoscale.harness.advice.sweep import sweep
 from chronoscale.harness.advice.verdict import Verdict
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import as_yaml, parse
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.estimate import LONG, Estimate, estimates
 from chronoscale.harness.runs.run_folder import Run, write_text
+from chronoscale.harness.sweep.sweep import sweep
 
 FIRST = "first.yaml"
 
@@ -36,8 +36,8 @@ def advise(
     """Simulate every candidate of `chronoscale advise`, a piece `point-<number>` of the run each, and write the first one's experiment.
 
     Writes `points.json` (all candidates) and `first.yaml`, and returns all as ranked. workers: processes; None: as many as cores and memory
-    allow, one where that is over in seconds. dask: address of a scheduler, instead. Raises UserError for data that cannot be planned with,
-    and where nothing ranks, which ends the run; MachineError as `sweep`.
+    allow, one where that is over in seconds. dask: address of a scheduler whose workers simulate, instead. Raises
+    UserError for data that cannot be planned with, and where nothing ranks, which ends the run; and as `sweep`.
     """
     if experiment.failures is not None:
         raise UserError("failures: trainings that nothing interrupts are ranked; leave the key out here, and `simulate` the first with it")
@@ -55,8 +55,10 @@ def advise(
             on_progress(f"{done} of {count} points, {points[number]}")
 
         fitting = _workers(tasks)
-        tasks = {number: task.cut(run) for number, task in tasks.items()}
-        sweep(judge, tasks, take, workers or fitting, dask)
+        tasks = {number: task.cut(run) if dask is None else task.read(run) for number, task in tasks.items()}
+        sent = {number: task for number, task in tasks.items() if task.inputs is not None}
+        sweep(judge, sent, take, dask=dask)
+        sweep(judge, {number: task for number, task in tasks.items() if number not in sent}, take, workers or fitting)
     ranked = choices(run, experiment.advise, experiment.epochs)
     for text in cautions(ranked):
         warnings.warn(text, ChronoscaleWarning, stacklevel=2)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
@@ -30,10 +29,25 @@ from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.critical_path import critical_path, path_shares
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.evaluation.metrics import occupied_ns
+from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
-_ONE = Lock()  # at a time in a process: Dask's workers run tasks in threads, and warnings are caught for all threads alike
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateInputs:
+    """What one candidate of `chronoscale advise` is planned and replayed with, read from all files. warnings: given meanwhile."""
+
+    experiment: Experiment
+    planner: Strategy
+    work: Workload
+    cluster: Cluster
+    costs: CostModel
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +55,13 @@ class Task:
     """Input of a process that simulates one candidate of `chronoscale advise`.
 
     keys: of the candidate's experiment, as a file has them. cuts: METIS's graph partitions, path in a run's piece -> content of the file.
+    inputs: read already, for a process that has none of the files; None: the process reads them.
     """
 
     candidate: Candidate
     keys: Mapping[str, Any]
     cuts: Mapping[str, bytes] = field(default_factory=dict)
+    inputs: CandidateInputs | None = None
 
     @classmethod
     def of(cls, experiment: Experiment, candidate: Candidate) -> Task:
@@ -64,11 +80,25 @@ class Task:
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
             return self
-        kept = Run(run.folder / "cuts" / _partition_key(experiment))
+        kept = _kept(run, experiment)
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
             workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, kept)
         files = [file for file in sorted(kept.folder.rglob("*")) if file.is_file()]
         return replace(self, cuts={str(file.relative_to(kept.folder)): file.read_bytes() for file in files})
+
+    def read(self, run: Run) -> Task:
+        """Return the task with its files read, so that any machine can simulate it; one that is refused meanwhile, as it is. Graph
+        partitions are made once a `run`, as by `cut`."""
+        try:
+            inputs, texts = _heard(lambda: _inputs(self, lambda experiment: _kept(run, experiment)))
+        except UserError:
+            return self
+        return replace(self, inputs=replace(inputs, warnings=texts))
+
+
+def _kept(run: Run, experiment: Experiment) -> Run:
+    """Where a run keeps the graph partitions of a candidate's experiment."""
+    return Run(run.folder / "cuts" / _partition_key(experiment))
 
 
 def _partition_key(experiment: Experiment) -> str:
@@ -94,33 +124,59 @@ def judge(task: Task) -> Verdict:
 
     A strategy that refuses the experiment, or memory that does not suffice, is part of the verdict.
     """
-    with _ONE, warnings.catch_warnings(record=True) as caught:
+    verdict, texts = _heard(lambda: _judged(task))
+    before = task.inputs.warnings if task.inputs is not None else ()
+    return replace(verdict, warnings=tuple(dict.fromkeys((*before, *texts))))
+
+
+def _heard(call: Callable[[], R]) -> tuple[R, tuple[str, ...]]:
+    """Return what a call returns, and the texts of its warnings, each once."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
-        try:
-            verdict = _judged(task)
-        except UserError as error:
-            verdict = Verdict(None, refused=str(error))
-        texts = [str(warning.message) for warning in caught if issubclass(warning.category, ChronoscaleWarning)]
-    return replace(verdict, warnings=tuple(dict.fromkeys(texts)))
+        result = call()
+    texts = [str(warning.message) for warning in caught if issubclass(warning.category, ChronoscaleWarning)]
+    return result, tuple(dict.fromkeys(texts))
 
 
 def _judged(task: Task) -> Verdict:
+    try:
+        return _simulated(task.inputs or _inputs(task, lambda experiment: _unpacked(task, experiment)), task.candidate.gpus)
+    except UserError as error:
+        return Verdict(None, refused=str(error))
+
+
+def _inputs(task: Task, kept: Callable[[Experiment], Run]) -> CandidateInputs:
+    """Read what a candidate is simulated with. kept: called for the run that keeps its graph partitions. Raises UserError for one that its
+    strategy, the memory of this machine, or the data refuse.
+    """
     for file in task.keys.get("modules", ()):
         modules.load(file)
     experiment, gpus = parse(task.keys, "advise"), task.candidate.gpus
     (planner,) = planners(experiment).values()
     work = workload(experiment)
+    _check_memory(planner, work, gpus)
+    work = workflow_of(experiment).partition_for_simulation(experiment, work, experiment.gpus, kept(experiment))[gpus]
+    cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
+    return CandidateInputs(experiment, planner, work, cluster, cluster_costs(experiment, cluster))
+
+
+def _check_memory(planner: Strategy, work: Workload, gpus: int) -> None:
     Estimate(planner.name, gpus, planner.rows(work, gpus)).check(psutil.virtual_memory().available / 1e9)
+
+
+def _unpacked(task: Task, experiment: Experiment) -> Run:
+    """Write the graph partitions that a task brings to this process's temporary folder, and return that as the run that keeps them."""
     for name, content in task.cuts.items():
         file = _scratch() / _partition_key(experiment) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    work = workflow_of(experiment).partition_for_simulation(
-        experiment, work, experiment.gpus, Run(_scratch() / _partition_key(experiment))
-    )[gpus]
-    cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
-    costs = cluster_costs(experiment, cluster)
-    epoch = plan_and_replay(planner, work, gpus, cluster, costs, experiment.uncertainty, experiment.seed)
+    return Run(_scratch() / _partition_key(experiment))
+
+
+def _simulated(inputs: CandidateInputs, gpus: int) -> Verdict:
+    experiment, cluster = inputs.experiment, inputs.cluster
+    _check_memory(inputs.planner, inputs.work, gpus)
+    epoch = plan_and_replay(inputs.planner, inputs.work, gpus, cluster, inputs.costs, experiment.uncertainty, experiment.seed)
     schedule, trace = epoch.schedule, epoch.trace
     path = critical_path(schedule, trace, cluster.device, epoch.launches)
     occupied = occupied_ns(trace)

@@ -9,7 +9,8 @@ import typer
 
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.experiment_argument import read_experiment
-from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
+from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed
+from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
 
 DRAWN = (".svg", ".png")
@@ -21,7 +22,7 @@ def advise(
         str | None, typer.Option(help="time, memory, gpu-hours or cost; by default the file's.", show_default=False)
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default as cores and memory allow.", show_default=False)] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler, instead.", show_default=False)] = None,
+    dask: Dask = None,
     plot: Annotated[Path | None, typer.Option(help="Write the Pareto front there, .svg or .png.", show_default=False)] = None,
     top: Annotated[int, typer.Option(min=1, help="Rows of the table.")] = 20,
     root: Root = RUNS,
@@ -37,6 +38,8 @@ def advise(
     if objective is not None:
         changes = {"advise": experiment.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
         experiment = read_experiment(file, seed, **changes)
+    if not dry_run:
+        knock(dask := dask or experiment.advise.dask)
     with at_once():
         from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
 

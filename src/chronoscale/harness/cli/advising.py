@@ -41,7 +41,7 @@ def advise(
     _points(experiment, file)
     experiment, run = begin("advise", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
-        ranked = run_advice(experiment, run, on_progress, workers, dask or experiment.advise.dask)
+        ranked = run_advice(experiment, run, on_progress, workers, dask)
     summary = shown.json_records(ranked, experiment.advise.objective)
     write_text(run.folder / "advice.json", json.dumps(summary, indent=1))
     drawing = shown.pareto_drawing(ranked, "pareto")

@@ -9,6 +9,7 @@ import typer
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import RUNS, AsJson, File, Root, Seed
+from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
 
 
@@ -25,6 +26,10 @@ def compare(
         typer.Option(help="Numbers such as 1,8,64: learn as so many GPUs do, by virtual ranks, in simulated seconds.", show_default=False),
     ] = None,
     cluster: Annotated[str | None, typer.Option(help="That --gpus are simulated on; by default the file's.", show_default=False)] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Of a Dask scheduler whose workers simulate --gpus; trainings stay here.", show_default=False),
+    ] = None,
     root: Root = RUNS,
     as_json: AsJson = False,
     seed: Seed = None,
@@ -39,6 +44,9 @@ def compare(
     experiment = read_experiment(file, seed, **given)
     if cluster is not None and not experiment.virtual:
         raise UserError("--cluster is where --gpus are simulated; give --gpus, too")
+    if dask is not None and not experiment.virtual:
+        raise UserError("--dask simulates epochs on --gpus, and ranks are timed here; give --gpus, too")
+    knock(dask)
     keys = experiment.compare.model_dump(mode="json", exclude_unset=True)
     keys |= {} if target is None else {"target": _target(target)}
     keys |= {} if seeds is None else {"seeds": seeds}
@@ -46,7 +54,7 @@ def compare(
     with at_once():
         from chronoscale.harness.cli import comparing  # noqa: PLC0415 (a command's door)
 
-    comparing.compare(experiment, file, root, as_json, seats=ranks is None)
+    comparing.compare(experiment, file, root, as_json, seats=ranks is None, dask=dask)
 
 
 def _target(text: str) -> dict[str, float] | str:

@@ -18,15 +18,16 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
 
 
-def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:
+def compare(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool, dask: str | None = None) -> None:
     """Do what `chronoscale compare` does, with an experiment that has been read, and print the verdict and a table.
 
     file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
+    dask: address of a scheduler whose workers simulate.
     Writes compare.json, compare.svg and compare.png to the run's folder.
     """
     experiment, run = begin("compare", compared(experiment), file, root, seats and not experiment.virtual)
     with stage("comparing", resumes=True, lines=True) as on_progress:
-        result = comparison(run_comparison(experiment, run, on_progress))
+        result = comparison(run_comparison(experiment, run, on_progress, dask))
     summary = shown.summary(result)
     figure = drawing(summary)
     write_text(run.folder / shown.FILE, json.dumps(summary, indent=1))

@@ -8,8 +8,9 @@ from types import ModuleType
 
 from chronoscale.errors import UserError
 from chronoscale.harness.cli.experiment_argument import read_experiment
-from chronoscale.harness.cli.options import RUNS, AsJson, Dry, File, Root, Seed
+from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed
 from chronoscale.harness.keys.experiment import Experiment
+from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
 
 
@@ -37,12 +38,13 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     _steps().validate(experiment, file, root, as_json)
 
 
-def simulate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+def simulate(file: File, dask: Dask = None, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Replay every strategy on every number of GPUs of the cluster."""
     experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("simulate", experiment, as_json)
-    _steps().simulate(experiment, file, root, as_json)
+    knock(dask)
+    _steps().simulate(experiment, file, root, as_json, dask)
 
 
 def _read_timed(command: str, file: Path, seed: int | None, dry: bool) -> Experiment:

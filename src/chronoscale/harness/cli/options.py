@@ -14,6 +14,9 @@ Root = Annotated[Path, typer.Option("--runs", help="Folder of runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int | None, typer.Option(help="Overrides the experiment's seed.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
+Dask = Annotated[
+    str | None, typer.Option("--dask", metavar="ADDRESS", help="Of a Dask scheduler whose workers simulate.", show_default=False)
+]
 Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time without a notice: --option sort=true.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse events that are not in the order of time: --option strict=true.")]

@@ -77,15 +77,15 @@ def _execute(command: str, experiment: Experiment, file: Path, root: Path, repla
     return experiment, run
 
 
-def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:
+def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask: str | None = None) -> None:
     """Do what `chronoscale simulate` does, with an experiment that has been read: replay every strategy on every number of GPUs, and print
     the assumptions that the answers depend on.
 
-    file: the experiment's. root: folder of runs.
+    file: the experiment's. root: folder of runs. dask: address of a scheduler whose workers replay.
     """
     experiment, run = begin("simulate", experiment, file, root, seats=False)
     with stage("simulating", resumes=True) as on_progress:
-        run_simulation(experiment, run, on_progress)
+        run_simulation(experiment, run, on_progress, dask)
     table, assumptions = tables.comparison_table(run), tables.assumption_table(run)
     if not as_json and len(assumptions):
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"

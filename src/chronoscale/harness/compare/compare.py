@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronoscale.errors import ChronoscaleWarning, UserError, unknown
-from chronoscale.harness.compare.outcome import count_gpus
-from chronoscale.harness.compare.scale import at_scale, scales_of
-from chronoscale.harness.compare.simulated import refused_sentences, simulate_scale
+from chronoscale.harness.compare.scale import scales_of
+from chronoscale.harness.compare.simulated import refused_sentences, simulate_scales
 from chronoscale.harness.compare.target import NAIVE
 from chronoscale.harness.compare.trainings import OnProgress, Trainings, rates_of
 from chronoscale.harness.execute.execution import execute
@@ -74,17 +73,16 @@ def _that_plan(experiment: Experiment, candidates: Sequence[str]) -> list[str]:
     return names
 
 
-def compare(experiment: Experiment, run: Run, on_progress: OnProgress) -> Trainings:
+def compare(experiment: Experiment, run: Run, on_progress: OnProgress, dask: str | None = None) -> Trainings:
     """Time and train everything for `chronoscale compare`, or go on where an interrupted run of it stopped.
 
     experiment: as `compared` returns it. on_progress: called with a line of text for each thing that is done. Epochs are timed at the
-    lowest learning rate, which is the last to diverge; of virtual ranks they are simulated on each number of GPUs. Raises as `execute` or
-    `simulate_scale`, UserError where no scale has a strategy, and MachineError for a lost rank: what was trained is kept.
+    lowest learning rate, which is the last to diverge; of virtual ranks they are simulated on each number of GPUs. dask: address of a
+    scheduler whose workers simulate these. Raises as `execute` or `simulate_scales`, UserError where no scale has a strategy, and
+    MachineError for a lost rank: what was trained is kept.
     """
     if experiment.virtual:
-        for gpus in scales_of(experiment):
-            on_progress(f"simulating epochs on {count_gpus(gpus)} of {experiment.cluster}")
-            simulate_scale(at_scale(experiment, gpus), run)
+        simulate_scales(experiment, run, on_progress, dask)
     else:
         on_progress("timing epochs, all strategies in turns")
         slow = experiment.training.model_copy(update={"learning_rate": rates_of(experiment)[0]})

@@ -17,6 +17,7 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.failures import simulate_failures
 from chronoscale.harness.simulate.plan_and_replay import ReplayedEpoch, plan_and_replay
 from chronoscale.harness.simulate.streaming import stream_point
+from chronoscale.harness.sweep.made_folder import sweep_pieces
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
@@ -31,16 +32,16 @@ from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
-def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
+def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None] = lambda _: None, dask: str | None = None) -> None:
     """Simulate every strategy of an experiment on every number of GPUs, for `chronoscale simulate`; each fills a piece
     `sim-<gpus>-<strategy>` of the run with schedule, trace, bytes by link, and peak memory, or why it does not fit.
 
     Where times are uncertain, the epoch in every draw is written, and the trace of the middle one. A schedule that this machine's memory
     does not hold is replayed some iterations at a time where its strategy can: only figures are written. on_progress: called with a line of
-    text now and then.
+    text now and then. dask: address of a scheduler whose workers plan and replay; what reads the dataset (`PointSetting.reads`) stays here.
 
     Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no strategy fits in the
-    GPUs' memory, which ends the run: it would not fit the next time. Warns of ranks without work.
+    GPUs' memory, which ends the run: it would not fit the next time; and as `on_cluster`. Warns of ranks without work.
     """
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
@@ -49,22 +50,36 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
     work = workflow.workload(experiment)
     streamed = affordable(strategies, work, experiment.gpus)
     works = workflow.partition_for_simulation(experiment, work, experiment.gpus, run)
-    for gpus in experiment.gpus:
-        for name, planner in strategies.items():
-            on_progress(f"{name} on {gpus} GPUs{', streamed: no trace is kept' * ((name, gpus) in streamed)}")
-            setting = PointSetting(experiment, planner, gpus, cluster, costs, work, works)
-            run.piece(f"sim-{gpus:05d}-{name}", setting.stream if (name, gpus) in streamed else setting.simulate)
+    points = [(gpus, name) for gpus in experiment.gpus for name in strategies]
+    settings = {
+        (gpus, name): PointSetting(
+            experiment, strategies[name], gpus, cluster, costs, work, works if experiment.failures else {gpus: works[gpus]}
+        )
+        for gpus, name in points
+    }
+    makes = {point: setting.stream if point[::-1] in streamed else setting.simulate for point, setting in settings.items()}
+    if dask is not None:
+        sent = {_piece(*point): make for point, make in makes.items() if not settings[point].reads}
+        sweep_pieces(run, sent, dask, on_progress)
+    for (gpus, name), make in makes.items():
+        on_progress(f"{name} on {gpus} GPUs{', streamed: no trace is kept' * ((name, gpus) in streamed)}")
+        run.piece(_piece(gpus, name), make)
     warn_of_idle_ranks(idle_ranks(run))
     if all(point.out_of_memory for point in points_of(run)):
         run.finish()
         raise UserError("; ".join(refused_sentences(run)))
 
 
+def _piece(gpus: int, strategy: str) -> str:
+    return f"sim-{gpus:05d}-{strategy}"
+
+
 @dataclass(frozen=True, slots=True)
 class PointSetting:
     """Input of the simulation of one strategy on one number of GPUs, in `chronoscale simulate`.
 
-    work: counts of the dataset, before any partition. works: the same by number of GPUs, partitioned where the strategy plans with that.
+    work: counts of the dataset, before any partition. works: the same by number of GPUs, partitioned where the strategy plans with that;
+    where nothing fails, on `gpus` alone.
     """
 
     experiment: Experiment
@@ -74,6 +89,16 @@ class PointSetting:
     costs: CostModel
     work: Workload
     works: Mapping[int, Workload]
+
+    @property
+    def cut(self) -> bool:
+        """Whether the strategy plans with the graph in parts or chunks."""
+        return self.planner.partitioned or self.planner.chunked
+
+    @property
+    def reads(self) -> bool:
+        """Whether the simulation reads the dataset: on the GPUs that failures leave, a strategy plans with other parts."""
+        return self.experiment.failures is not None and self.cut
 
     def simulate(self, part: Path) -> None:
         """Plan and replay the epoch, and write its record, schedule, trace and bytes by link to the folder `part`."""
@@ -106,6 +131,8 @@ class PointSetting:
         """Return an epoch on the number of GPUs that failures leave. Raises UserError where there is none."""
         if gpus in self.works:
             work = self.works[gpus]
+        elif not self.cut:
+            work = self.work
         else:
             work = workflow_of(self.experiment).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
         result = self._replay(work, gpus)

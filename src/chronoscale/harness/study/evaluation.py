@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -17,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.harness.advice.sweep import sweep
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Told
 from chronoscale.harness.study.point import StudyPoint, StudyResult, content_key
-from chronoscale.harness.study.replay import Testbed, measure
+from chronoscale.harness.study.replay import PointInputs, Testbed, measure
 from chronoscale.harness.study.study_file import Runner, paper_file
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
+from chronoscale.harness.sweep.sweep import sweep
+from chronoscale.simulator import presets
+from chronoscale.strategies.plugins import names_file
 
 HOOKS = "chronoscale.harness.study.hooks"
 
@@ -137,12 +140,37 @@ def evaluate(task: Task) -> StudyResult:
     return known
 
 
-def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder: Path | None = None) -> list[StudyResult]:
+@dataclass(frozen=True, slots=True, eq=False)
+class SentPoint:
+    """Point of a study's grid to be simulated on another machine, which has this package and none of the user's files.
+
+    inputs: what it is planned and replayed with, where that comes of the user's files; None: all is in the package.
+    """
+
+    task: Task
+    inputs: PointInputs | None
+
+    @classmethod
+    def of(cls, task: Task) -> SentPoint:
+        """Read the files that a point names. Raises UserError as its testbed."""
+        point = task.point
+        named = point.setting("experiment") or presets.is_file(point.cluster) or names_file(point.strategy)
+        return cls(task, PointInputs.of(point, testbed(point)) if named else None)
+
+    def measure(self) -> StudyResult:
+        """Simulate the point. What an earlier sweep of this process has found is not taken: it may be of other files."""
+        task = self.task
+        return measure(task.point, testbed(task.point), task.metrics, hooked(task.hooks), self.inputs)
+
+
+def evaluated(
+    tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder: Path | None = None, dask: str | None = None
+) -> list[StudyResult]:
     """Evaluate all points of a study, in parallel processes, and return their results in the order of `tasks`.
 
     on_progress: gets a line for each point that is done. workers: processes. folder: keeps a file a point, and results already there are
-    read instead of made again; None: nothing is kept. Raises MachineError for a process that was lost; what was done by then stays in the
-    folder.
+    read instead of made again; None: nothing is kept. dask: address of a scheduler whose workers simulate; what is trained or counted stays
+    here. Raises as `sweep`; what was done by then stays in the folder.
     """
     results: dict[int, StudyResult] = {}
     if folder is not None:
@@ -157,6 +185,13 @@ def evaluated(tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder
             write_text(folder / f"{tasks[number].key}.json", json.dumps(_plain(asdict(result))))
         on_progress(f"{len(results)} of {len(tasks)}: {tasks[number].point}")
 
+    if dask is not None:
+        simulated = {i: task for i, task in enumerate(tasks) if i not in results and task.runner == "sweep"}
+        sent: dict[int, SentPoint] = {}
+        for i, task in simulated.items():
+            with suppress(UserError):  # of data that are not there: `evaluate` below says it
+                sent[i] = SentPoint.of(task)
+        sweep(SentPoint.measure, sent, take, dask=dask)
     sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results}, take, workers)
     return [results[i] for i in range(len(tasks))]
 

@@ -93,15 +93,30 @@ class Replayed:
         return self.schedule.op == Op[op]
 
 
-def plan_and_replay(point: StudyPoint, testbed: Testbed) -> Replayed:
+@dataclass(frozen=True, slots=True, eq=False)
+class PointInputs:
+    """What a study's point is planned and replayed with."""
+
+    cluster: Cluster
+    planner: Strategy
+    costs: CostModel
+    workload: Workload
+
+    @classmethod
+    def of(cls, point: StudyPoint, testbed: Testbed) -> PointInputs:
+        """Return what a testbed gives a point. Raises UserError as the testbed."""
+        cluster, planner = testbed.cluster(point), testbed.planner(point)
+        return cls(cluster, planner, testbed.costs(point, cluster), testbed.workload(point))
+
+
+def plan_and_replay(point: StudyPoint, testbed: Testbed, inputs: PointInputs | None = None) -> Replayed:
     """Plan an epoch of a study's point by its strategy and simulate it on the point's cluster.
 
-    testbed: says how. Raises UserError where the strategy refuses the workload.
+    testbed: says how. inputs: what it gives the point, None: it is asked. Raises UserError where the strategy refuses the workload.
     """
-    cluster, planner = testbed.cluster(point), testbed.planner(point)
-    costs, work = testbed.costs(point, cluster), testbed.workload(point)
-    schedule = planner.plan(work, point.gpus, costs)
-    return Replayed(point, testbed, cluster, work, schedule, replay(schedule, cluster, costs))
+    given = inputs or PointInputs.of(point, testbed)
+    schedule = given.planner.plan(given.workload, point.gpus, given.costs)
+    return Replayed(point, testbed, given.cluster, given.workload, schedule, replay(schedule, given.cluster, given.costs))
 
 
 def step_s(replayed: Replayed) -> float:
@@ -166,16 +181,19 @@ def metric(name: str, own: Mapping[str, Metric]) -> Metric:
     return reader
 
 
-def measure(point: StudyPoint, testbed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric]) -> StudyResult:
+def measure(
+    point: StudyPoint, testbed: Testbed, metrics: Sequence[str], own: Mapping[str, Metric], inputs: PointInputs | None = None
+) -> StudyResult:
     """Plan and simulate a study's point and return its metrics by name.
 
-    testbed: says how. metrics: names. own: name -> metric of the study's hooks. A strategy's refusal and lack of memory give a
-    result with status and message. Raises UserError for an unknown metric or strategy.
+    testbed: says how. metrics: names. own: name -> metric of the study's hooks. inputs: what the testbed gives the point, None: ask
+    it. A strategy's refusal and lack of memory give a result with status and message. Raises UserError for an unknown metric or strategy.
     """
     known = {name: metric(name, own) for name in metrics}
-    testbed.planner(point)  # a name that is wrong is no refusal
+    if inputs is None:
+        testbed.planner(point)  # a name that is wrong is no refusal
     try:
-        one = plan_and_replay(point, testbed)
+        one = plan_and_replay(point, testbed, inputs)
     except UserError as error:
         return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
     values = {name: read(one) for name, read in known.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,33 +18,47 @@ from chronoscale.harness.study.charts import drawing
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
-from chronoscale.harness.study.point import Points, Record
+from chronoscale.harness.study.point import Points, Record, StudyResult
 from chronoscale.harness.study.results import store
 from chronoscale.harness.study.study_file import Note, Repeated, Row, StudyFile, Table, paper_file
 from chronoscale.reports.published import Printed
 
 
 def run_study(
-    study: StudyFile, name: str, printed: Printed | None, folder: Path, on_progress: Told, quick: bool = False, workers: int = 1
+    study: StudyFile,
+    name: str,
+    printed: Printed | None,
+    folder: Path,
+    on_progress: Told,
+    quick: bool = False,
+    workers: int = 1,
+    dask: str | None = None,
 ) -> Findings:
     """Run a study, write its result into `folder` and return what it found, for `chronoscale study` and `chronoscale reproduce`.
 
     name: of its files, such as 'figure-8'. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line
-    for each point that is done. quick: a subset of the points. workers: processes. Points are kept in `<name>.points`, so that a second run
-    goes on.
+    for each point that is done. quick: a subset of the points. workers: processes. dask: address of a scheduler whose workers simulate.
+    Points are kept in `<name>.points`, so that a second run goes on.
     """
     points = folder / f"{name}.points"
-    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points))
+    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points, dask))
 
 
 def run(
-    study: StudyFile, name: str, printed: Printed | None, on_progress: Told, quick: bool, workers: int = 1, folder: Path | None = None
+    study: StudyFile,
+    name: str,
+    printed: Printed | None,
+    on_progress: Told,
+    quick: bool,
+    workers: int = 1,
+    folder: Path | None = None,
+    dask: str | None = None,
 ) -> Findings:
     """Evaluate the points of a study's grids and return its rows, tables, notes and drawings; `run_study` also writes them.
 
     name: of its drawings' files. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line for each
-    point that is done. quick: a subset of the points. workers: processes. folder: of points that an earlier run left, None: none. Raises
-    UserError for what the study file has wrong.
+    point that is done. quick: a subset of the points. workers: processes. folder: of points that an earlier run left, None: none. dask:
+    address of a scheduler whose workers simulate. Raises UserError for what the study file has wrong, and as `evaluated`.
     """
     shared = paper_file(study.paper)
     hooks = (*shared.hooks, *study.hooks)
@@ -52,7 +66,8 @@ def run(
     for key, given in {**shared.names, **study.names}.items():
         names[key] = value(given[1:], names) if isinstance(given, str) and given.startswith("=") else given
     names["filled"] = partial(filled, names=names)  # of a template among the names
-    names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, on_progress, workers, folder)
+    evaluate = partial(evaluated, on_progress=on_progress, workers=workers, folder=folder, dask=dask)
+    names |= _grids(study, (*shared.metrics, *study.metrics), hooks, names, evaluate)
     for key, text in study.values.items():
         names[key] = value(text, names)
     rows: list[dict[str, Any]] = []
@@ -87,7 +102,7 @@ def _place(where: str) -> Iterator[None]:
 
 
 def _grids(
-    study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, on_progress: Told, workers: int, folder: Path | None
+    study: StudyFile, metrics: tuple[str, ...], hooks: tuple[str, ...], names: Names, evaluate: Callable[[list[Task]], list[StudyResult]]
 ) -> dict[str, Points]:
     """Evaluate all points together, so that workers have most to do at once."""
     read = {*words(study.model_dump()), *words(paper_file(study.paper).model_dump())}
@@ -99,7 +114,7 @@ def _grids(
     runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
     functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
     tasks = [Task(*one, metrics, hooks) for one in zip(several, runners, functions, strict=True)]
-    results = dict(zip(several, evaluated(tasks, on_progress, workers, folder), strict=True))
+    results = dict(zip(several, evaluate(tasks), strict=True))
     return {key: Points([Record(point, results[point]) for point in some]) for key, some in wanted.items()}
 
 

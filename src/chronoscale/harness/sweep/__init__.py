@@ -1,0 +1,1 @@
+"""Sweeps: many independent simulations, one after another, in processes of this machine, or on a Dask cluster."""
