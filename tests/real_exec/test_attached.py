@@ -1,12 +1,15 @@
 """Commands that torchrun, srun or mpirun has started on several machines."""
 
+import errno
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,8 +31,9 @@ from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
 from chronoscale.harness.execute.machine import fit_ranks_to_processes
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.ranks import attached, attached_rank
-from chronoscale.real_exec.ranks.attached import Attachment, RunRank
+from chronoscale.real_exec.ranks import attached, attached_job, attached_rank
+from chronoscale.real_exec.ranks.attached import Attachment
+from chronoscale.real_exec.ranks.attached_job import RunRank
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 from chronoscale.real_exec.ranks.route import interface_to
@@ -191,7 +195,8 @@ def test_ranks_are_those_for_which_processes_were_started(monkeypatch: pytest.Mo
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Attachment, Attachment]:
     """Two processes of a launcher, as two threads of this one."""
-    monkeypatch.setattr(attached, "LOOK_S", 0.01)
+    for each in (attached, attached_job):
+        monkeypatch.setattr(each, "LOOK_S", 0.01)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     with socket.socket() as probe:
@@ -199,7 +204,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Attachment, A
         port = probe.getsockname()[1]
     starters = [Starter("torchrun", rank, 2, rank, 2, "127.0.0.1", port, rank == 0, "run") for rank in (0, 1)]
     with ThreadPoolExecutor() as threads:
-        first, second = threads.map(Attachment, starters)
+        first, second = threads.map(partial(Attachment, facts={}), starters)
     return first, second
 
 
@@ -271,6 +276,65 @@ def test_a_defect_in_another_process_is_told_at_once(pair: tuple[Attachment, Att
         first.launch("", _job(tmp_path), 2, tmp_path / "job.json", lambda *given: AttachedEnd())
 
 
+def test_ranks_that_wait_for_each_other_are_found_out(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    """No machine sees more of it than that its own rank waits."""
+    first, second = pair
+
+    def wait(*given: object, who: str) -> AttachedEnd:
+        is_stopped = cast(Callable[[str], bool], given[-1])
+        assert not is_stopped("")
+        while not is_stopped(f"{who} waits"):
+            pass
+        return AttachedEnd()
+
+    with (
+        attending(first, second, partial(wait, who="second")),
+        pytest.raises(MachineError, match="ranks wait for each other: first waits; second waits"),
+    ):
+        first.launch("", _job(tmp_path), 2, tmp_path / "job.json", partial(wait, who="first"))
+
+
+def test_a_rank_that_others_wait_for_is_no_deadlock(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    (first, second), done = pair, threading.Event()
+
+    def compute(*given: object) -> AttachedEnd:
+        is_stopped = cast(Callable[[str], bool], given[-1])
+        while not done.is_set():
+            assert not is_stopped("")
+        return AttachedEnd()
+
+    def wait(*given: object) -> AttachedEnd:
+        is_stopped = cast(Callable[[str], bool], given[-1])
+        for _ in range(9):
+            assert not is_stopped("first waits")
+        done.set()
+        return AttachedEnd()
+
+    with attending(first, second, compute):
+        first.launch("", _job(tmp_path), 2, tmp_path / "job.json", wait)
+
+
+def test_a_full_disk_is_one_line(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    first, second = pair
+
+    def fill(*given: object) -> AttachedEnd:
+        raise OSError(errno.ENOSPC, "", str(tmp_path / "x"))
+
+    with attending(first, second, fill), pytest.raises(MachineError, match=r"x: the disk is full; .* \(on "):
+        first.launch("", _job(tmp_path), 2, tmp_path / "job.json", lambda *given: AttachedEnd())
+
+
+def test_who_is_cut_off_hears_of_it(pair: tuple[Attachment, Attachment], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a thread of its own, since all others wait for an answer."""
+    _, second = pair
+    monkeypatch.setattr(attached, "BEAT_S", 0.01)
+    second._answered = time.monotonic() - attached.LOST_S - 1
+    monkeypatch.setattr(second, "_over", threading.Event())  # its pulse has stopped
+    said: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=second._notice_cut, args=(said.put,), daemon=True).start()
+    assert said.get(timeout=10) == f"rank 0 at 127.0.0.1:{second.starter.port} has not been heard of for 31 s"
+
+
 def _later(is_stopped: Callable[[str], bool], end: AttachedEnd) -> AttachedEnd:
     """The end of a rank that fails once another has."""
     while not is_stopped(""):
@@ -301,7 +365,7 @@ def test_a_process_that_is_not_heard_of_is_lost(pair: tuple[Attachment, Attachme
     now[0] += 1
     assert first.lost(1) == f"rank 1 on {socket.gethostname()} has not been heard of for 31 s"
     with pytest.raises(MachineError, match=r"rank 1 on .* has not been heard of"):
-        first.await_key("never", 1, "end")
+        attached_job.AttachedJob(first, 0)._await_key("never", 1, "end")
     second.store.set("beat/1", "again")
     assert first.lost(1) == ""
     first._over.set()

@@ -22,7 +22,7 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.ranks import attached
+from chronoscale.real_exec.ranks import attached, attached_job
 from chronoscale.real_exec.ranks.attached import Attachment
 from chronoscale.real_exec.ranks.attached_rank import run_attached
 from chronoscale.real_exec.ranks.launch import launch
@@ -56,7 +56,8 @@ def job(tmp_path: Path) -> Job:
 @pytest.fixture
 def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`launch` has the second machine attend until the test is over."""
-    monkeypatch.setattr(attached, "LOOK_S", 0.01)
+    for each in (attached, attached_job):
+        monkeypatch.setattr(each, "LOOK_S", 0.01)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     with socket.socket() as probe:
@@ -64,7 +65,7 @@ def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         port = probe.getsockname()[1]
     starters = [Starter("torchrun", rank, 2, 0, 1, "127.0.0.1", port, rank == 0, "run") for rank in (0, 1)]
     with ThreadPoolExecutor() as threads:
-        first, second = threads.map(Attachment, starters)
+        first, second = threads.map(partial(Attachment, facts={}), starters)
         monkeypatch.setattr(attached, "_own", first)
         attending = threads.submit(second.attend, partial(run_attached, starters[1], lambda _: None), pytest.fail)
         yield

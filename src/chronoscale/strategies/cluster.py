@@ -25,6 +25,15 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class PairLink:
+    """Link between two machines of several, by their numbers; where these are one, between two ranks of it."""
+
+    first: int
+    second: int
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """GPU, or one CPU rank in its place, by the figures of its datasheet, for cost models and the simulator; figures that are 0 are not
     known.

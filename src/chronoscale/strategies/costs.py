@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 from chronoscale.records import read_json, reading
-from chronoscale.strategies.cluster import Device, Link, same_device
+from chronoscale.strategies.cluster import Device, Link, PairLink, same_device
 from chronoscale.strategies.costing.curves import DESCRIBED, RANGED, Curve, curves
 from chronoscale.strategies.costing.predictor import Predictor
 from chronoscale.strategies.costing.roofline import occupied_shares
@@ -242,6 +242,8 @@ class FittedCosts:
     predictor: Predictor | None = None  # of windows of blocks, where they were profiled
     sway: float = 0.0  # relative standard deviation of a rank's whole iteration from the other ranks', beyond its rows' own spread
     taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
+    pairs: tuple[PairLink, ...] = ()  # of machines, where ranks were on several
+    pace: tuple[float, ...] = ()  # by rank, where machines differ: what its rows take, as a multiple of what the curves say
     peaks: Device | None = None  # of the GPU that was profiled, where they are known: what `occupies` is reckoned by
 
     @property
@@ -252,6 +254,22 @@ class FittedCosts:
     def jitters(self) -> bool:
         """Whether the profile measured that rows or ranks vary from repeat to repeat."""
         return self.sway > 0 or any(fit.spread > 0 for fit in self.fits)
+
+    @property
+    def inside(self) -> Link | None:
+        """The slowest link between two ranks of one machine, where ranks were on several; None where it was not measured."""
+        return min((pair.link for pair in self.pairs if pair.first == pair.second), key=lambda link: link.bandwidth, default=None)
+
+    @property
+    def machines_in_words(self) -> str:
+        """The links between machines and inside them, and what rows take on each; '' where all ranks were on one."""
+        links = [
+            f"{f'inside machine {pair.first}' if pair.first == pair.second else f'between machines {pair.first} and {pair.second}'} "
+            f"{pair.link.bandwidth / 1e6:.3g} MB/s, {pair.link.latency_s * 1e6:.3g} µs"
+            for pair in self.pairs
+        ]
+        paces = ", ".join(f"{pace:.3g}" for pace in self.pace)
+        return "; ".join([*links, f"rows take, by rank, {paces} times what the curves say"]) if links else ""
 
     def for_device(self, device: str) -> FittedCosts:
         """Return these costs for use on another device (its name): themselves where it is the profiled model, or, where they may
@@ -277,6 +295,8 @@ class FittedCosts:
                 source = Source.EXTRAPOLATED
             described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in DESCRIBED}
             values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
+            if self.pace:
+                values = values * np.asarray(self.pace)[schedule.rank[rows[chosen]]]
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import err, print_table
-from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, sharing, this_device
+from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, machines, sharing, this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.content import digests
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import python_files, start
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import fingerprint
+from chronoscale.real_exec.ranks.machines import describe
 from chronoscale.strategies.registry import versions
 
 
@@ -26,7 +27,7 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: b
     """
     if seats:
         experiment = fit_ranks_to_processes(fit_ranks_to_gpus(experiment))
-    here = fingerprint(this_device(experiment.device)) | sharing(experiment)
+    here = fingerprint(this_device(experiment.device)) | sharing(experiment) | describe(machines())
     files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
     run, resumed = start(root, command, experiment, file.read_text(), here)

@@ -31,7 +31,7 @@ def profile(experiment: Experiment, file: Path, root: Path, as_json: bool) -> No
     experiment, run = begin("profile", experiment, file, root)
     with stage("profiling", resumes=True) as on_progress, run.recording_not_finite():
         run.piece(FOLDER, partial(measure_profile, workflow_of(experiment), experiment, run, on_progress=on_progress))
-    end(run, curves.profile_table(run), "fitted costs", as_json)
+    end(run, curves.profile_table(run), "fitted costs", as_json, curves.machine_sentences(run))
 
 
 def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None:

@@ -10,8 +10,11 @@ from functools import partial
 from torch.distributed import DistError
 
 from chronoscale.errors import MachineError, UserError
+from chronoscale.harness.execute.machine import this_device
+from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.real_exec.ranks.attached import attach
 from chronoscale.real_exec.ranks.attached_rank import run_attached
+from chronoscale.real_exec.ranks.machines import check_versions
 from chronoscale.real_exec.ranks.starter import Starter
 
 
@@ -21,9 +24,13 @@ def attend(starter: Starter) -> int:
     Raises MachineError where the first process, or the store in which they meet, is lost.
     """
     try:
-        return attach(starter).attend(partial(run_attached, starter, lambda _: None), _leave)
+        return attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
     except DistError as error:
         raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
+
+
+def _facts() -> dict[str, str]:
+    return fingerprint(this_device("auto"))
 
 
 def _leave(line: str) -> None:
@@ -34,8 +41,9 @@ def _leave(line: str) -> None:
 
 def lead(starter: Starter, command: Callable[[], object]) -> None:
     """Run a command in the first process, and tell the others its exit code once it is over."""
-    attached, code = attach(starter), 1
+    attached, code = attach(starter, _facts()), 1
     try:
+        check_versions(attached.machines)
         command()
         code = 0
     except SystemExit as end:

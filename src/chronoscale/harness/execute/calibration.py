@@ -17,7 +17,7 @@ import pandas as pd
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.execute.budget import Budget, work_ns
 from chronoscale.harness.execute.jobs import make_item, make_job
-from chronoscale.harness.execute.machine import check_seats, sharing, this_device
+from chronoscale.harness.execute.machine import check_seats, machines, sharing, this_device
 from chronoscale.harness.execute.watch import Watch
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
@@ -32,10 +32,13 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.collectives import all_reduces
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
-from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_enough_samples
+from chronoscale.real_exec.measurement.fit import fit, fit_pace, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
+from chronoscale.real_exec.measurement.pairs import NAME as MESSAGES
+from chronoscale.real_exec.measurement.pairs import fit_pairs, messages
 from chronoscale.real_exec.measurement.repeats import rank_sway
 from chronoscale.real_exec.ranks.launch import launch
+from chronoscale.real_exec.ranks.machines import describe
 from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.strategies.costing.request import CostRequests
 from chronoscale.strategies.costs import CostModel, FittedCosts
@@ -148,13 +151,21 @@ def choose_probes(
 def probe_items(experiment: Experiment, probes: Sequence[ProbeCandidate], ranks: int, folder: Path) -> list[tuple[Item, Schedule]]:
     """Write chosen probes to `folder` as what ranks execute: items of a job, each with its schedule.
 
-    For several ranks all-reduces of many sizes are added.
+    For several ranks all-reduces of many sizes are added, for several machines messages between each two.
     """
     items = [(replace(probe.item(), learning_rate=LEARNING_RATE, probes=True), probe.schedule) for probe in probes]
     if ranks > 1:
         reduces = all_reduces(ranks)
         items.append((replace(make_item(folder, reduces.name, reduces, "", experiment.hyper), probes=True), reduces))
+    if len(apart := _ranks_of_machines(ranks)) > 1:
+        sent = messages(apart)
+        items.append((replace(make_item(folder, sent.name, sent, "", experiment.hyper), probes=True), sent))
     return items
+
+
+def _ranks_of_machines(ranks: int) -> list[range]:
+    there = [(machine.first_rank, machine.of(ranks)) for machine in machines()]
+    return [range(first, first + count) for first, count in there if count]
 
 
 def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[Pass]]]) -> tuple[pd.DataFrame, FittedCosts]:
@@ -163,13 +174,18 @@ def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[P
 
     measured: schedules, each with its passes (timed repetitions).
     """
+    sent = [each for each in measured if each[0].name.startswith(MESSAGES)]
+    measured = [each for each in measured if each not in sent]
     device, table = this_device(experiment.device), tabulate_samples(measured)
-    here = fingerprint(device) | sharing(experiment)
+    here = fingerprint(device) | sharing(experiment) | describe(machines())
     costs = fit(with_enough_samples(table), device_name(device), here, experiment.seed, launch_ns(device), rank_sway(measured))
     if (table["schedule"] == "blocks").any():
         from chronoscale.real_exec.measurement.predictor import fit_predictor  # noqa: PLC0415 (scikit-learn, for those who train it)
 
         costs = replace(costs, predictor=fit_predictor(table, experiment.seed))
+    if sent:
+        apart = _ranks_of_machines(sent[0][0].ranks)
+        costs = replace(costs, pairs=fit_pairs(*sent[0], apart), pace=fit_pace(costs, measured, apart))
     return table, costs
 
 

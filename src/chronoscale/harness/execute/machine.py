@@ -15,6 +15,8 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.real_exec.execution.context import NO_GRAPHS
 from chronoscale.real_exec.execution.lanes import Threads, make_lanes
 from chronoscale.real_exec.measurement.environment import device_name
+from chronoscale.real_exec.ranks.attached import attachment
+from chronoscale.real_exec.ranks.machines import Machine
 from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
@@ -29,6 +31,12 @@ RANK_BYTES = 200e6  # of a process that has imported torch and waits, beside wha
 def gpus() -> int:
     """Count the GPUs that torch can use on this machine, for an experiment's ranks."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def machines() -> tuple[Machine, ...]:
+    """Return the machines on which another launcher has started processes of this command; () where it was started alone."""
+    attached = attachment()
+    return attached.machines if attached else ()
 
 
 def this_device(device: str) -> torch.device:
@@ -149,6 +157,10 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     there = torch.cuda.mem_get_info(device)[1] * gpus_taken if device.type == "cuda" else psutil.virtual_memory().available
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
+    if (each := max((machine.of(ranks) for machine in machines()), default=ranks)) < ranks:
+        hosts = ", ".join(f"{machine.host} ({machine.of(ranks)})" for machine in machines() if machine.of(ranks))
+        inside = costs.inside or link
+        cluster = replace(cluster, name=hosts, nodes=-(-ranks // each), gpus_per_node=each, intra=inside, origin="fitted on these machines")
     streams = make_lanes(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":

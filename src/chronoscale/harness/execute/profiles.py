@@ -14,7 +14,7 @@ import torch
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.execute.calibration import OnProgress, ignore_progress, measure_profile
-from chronoscale.harness.execute.machine import this_device
+from chronoscale.harness.execute.machine import machines, this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.cost_models import ENGINE, costs_of_file, datasheet_costs, names_cost_file
@@ -26,6 +26,7 @@ from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.real_exec.measurement.rates import DeviceRates, measure_rates
+from chronoscale.real_exec.ranks.machines import describe
 from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
@@ -142,5 +143,5 @@ def _copy(source: Path, part: Path) -> None:
 
 def _made_on(run: Run, device: torch.device) -> bool:
     """Whether a run was made on this machine's device with these libraries."""
-    here, there = fingerprint(device), run.environment
-    return all(there.get(key) == here[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
+    here, there = fingerprint(device) | describe(machines()), run.environment
+    return all(there.get(key) == here.get(key) for key in ("device", "cores", "torch", "kernels", "chronoscale", "machines"))

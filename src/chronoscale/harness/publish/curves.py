@@ -16,11 +16,19 @@ def profile_table(run: Run) -> pd.DataFrame:
 
     Raises UserError where there is no profile, or a damaged one.
     """
+    return pd.concat([fit_table(costs).assign(ranks=ranks) for ranks, costs in _fitted(run).items()], ignore_index=True)
+
+
+def _fitted(run: Run) -> dict[int, FittedCosts]:
     paths = [path for path in (run.folder / "profile").glob("costs-*.json") if path.stem.split("-")[1].isdecimal()]
-    files = sorted(paths, key=lambda path: int(path.stem.split("-")[1]))
-    if not files:
+    if not paths:
         raise UserError(f"{run.folder / 'profile'}: no costs-<ranks>.json in it; {AGAIN}")
-    return pd.concat([fit_table(FittedCosts.load(path)).assign(ranks=int(path.stem.split("-")[1])) for path in files], ignore_index=True)
+    return {ranks: FittedCosts.load(path) for ranks, path in sorted((int(path.stem.split("-")[1]), path) for path in paths)}
+
+
+def machine_sentences(run: Run) -> list[str]:
+    """Return a sentence for each number of ranks of a profile that were on several machines: the links, and how fast each machine is."""
+    return [f"on {ranks} ranks: {costs.machines_in_words}" for ranks, costs in _fitted(run).items() if costs.pairs]
 
 
 def fit_table(costs: FittedCosts) -> pd.DataFrame:

@@ -23,15 +23,21 @@ def all_reduces(ranks: int) -> Schedule:
 
 
 class CollectiveProgram(Program):
-    """Program of a rank for schedules of nothing but all-reduces, which measure the network."""
+    """Program of a rank for schedules of nothing but all-reduces, or messages (`pairs.messages`), which measure the network."""
 
     def __init__(self, schedule: Schedule, context: Context) -> None:
-        self.tasks, self.collective = tasks_of(schedule, context.rank), context.collective
+        self.tasks, self.collective, self._exchange = tasks_of(schedule, context.rank), context.collective, context.exchange
         self._values = {task.bytes: torch.zeros(task.bytes // 4, device=context.device) for task in self.tasks}
 
     def run(self, task: Task) -> None:
-        """All-reduce `task.bytes` bytes of float32 over the ranks."""
-        self.collective.all_reduce(self._values[task.bytes])
+        """All-reduce `task.bytes` bytes of float32 over the ranks, or send them to the rank `task.step`, or receive them from it."""
+        values = self._values[task.bytes]
+        if task.op is Op.SEND:
+            self._exchange.send(values, task.step)
+        elif task.op is Op.RECV:
+            self._exchange.receive(values, task.step)
+        else:
+            self.collective.all_reduce(values)
 
     def finish(self) -> EpochResult:
         return EpochResult()

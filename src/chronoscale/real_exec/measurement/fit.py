@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement import repeats as jitter
 from chronoscale.real_exec.measurement.repeats import mean_durations, row_durations
 from chronoscale.strategies.cluster import Link
-from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve
+from chronoscale.strategies.costing.curves import DESCRIBED, PLACED, RANGED, Curve, curves
 from chronoscale.strategies.costing.predictor import row_flags
 from chronoscale.strategies.costs import FORMS, Fit, FittedCosts, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
@@ -84,7 +85,7 @@ def fit(
     and bandwidth.
 
     table: as of `tabulate_samples`. Non-negative least squares, weighted so that predictions of all samples add up to their measured times
-    (`_solve`). A quarter of the samples is the test set, a quarter the validation set, the others train. A curve's formula (`CANDIDATES`)
+    (`solve`). A quarter of the samples is the test set, a quarter the validation set, the others train. A curve's formula (`CANDIDATES`)
     is chosen by the validation error; its error is that on the test set after a fit to the others; the stored fit is of all samples.
 
     device, fingerprint: recorded with it. launch_ns: as in `CostModel`; sway: as in `FittedCosts`. Raises UserError when a curve has too
@@ -98,6 +99,26 @@ def fit(
     link, gather = _fit_link(reduced) if len(reduced) else None, _fit_gather(gathered) if gathered["bytes"].any() else None
     exchange = _fit_exchange(exchanged) if exchanged["bytes"].any() else None
     return FittedCosts(device, tuple(fits), dict(fingerprint), link, gather, exchange, launch_ns=launch_ns, sway=sway)
+
+
+def fit_pace(
+    costs: FittedCosts, measured: Sequence[tuple[Schedule, Sequence[Pass]]], ranks_of_machines: Sequence[range]
+) -> tuple[float, ...]:
+    """Return what rows of each rank take as a multiple of what costs that were fitted to all ranks say, one figure a machine.
+
+    measured: schedules with their passes, to which the costs were fitted.
+    """
+    asked, fitted = replace(costs, extrapolate=True), {fit.curve for fit in costs.fits}
+    taken, said = np.zeros(ranks_of_machines[-1].stop), np.zeros(ranks_of_machines[-1].stop)
+    for schedule, passes in measured:
+        ns = mean_durations(passes)
+        for code in set(np.unique(schedule.op).tolist()) - set(COLLECTIVES):
+            of_op = schedule.tasks(Op(code))
+            for rows in (of_op[chosen] for curve, chosen in curves(schedule, of_op) if curve in fitted):
+                np.add.at(taken, schedule.rank[rows], ns[rows])
+                np.add.at(said, schedule.rank[rows], asked.predict(schedule, rows)[0])
+    paces = [taken[ranks.start : ranks.stop].sum() / max(said[ranks.start : ranks.stop].sum(), 1.0) for ranks in ranks_of_machines]
+    return tuple(float(pace) for pace, ranks in zip(paces, ranks_of_machines, strict=True) for _ in ranks)
 
 
 CURVE_COLUMNS = list(Curve._fields)  # columns of a table of tasks
@@ -132,7 +153,7 @@ class _Samples(NamedTuple):
 
     def coefficients(self, form: str) -> Floats:
         """Return coefficients of a form that is fitted to these samples."""
-        return _solve(self.features(form), self.ns, self.many)
+        return solve(self.features(form), self.ns, self.many)
 
 
 def _fit_one(curve: Curve, part: pd.DataFrame, seed: int) -> Fit:
@@ -172,7 +193,7 @@ def _spread(part: pd.DataFrame) -> float:
     return float(np.sqrt(((part["spread"].to_numpy(np.float64) * ns) ** 2).sum() / max((ns**2).sum(), 1e-12)))
 
 
-def _solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
+def solve(features: Floats, ns: Floats, many: Floats | None = None) -> Floats:
     """Return non-negative coefficients of a least-squares fit; columns are scaled so that the solver sees numbers of like size.
 
     Weights are 1 over the *predicted* time, computed in rounds: the quasi-likelihood of a variance in proportion to the mean with an
@@ -208,7 +229,7 @@ def _fit_link(part: pd.DataFrame) -> Link:
     steps = 2 * (ranks - 1)
     moved = 2 * (ranks - 1) / ranks * size
     isolated = part["alone"].to_numpy(bool)
-    alpha, beta = _solve(np.stack([steps, moved], axis=1)[isolated], ns[isolated]) if isolated.any() else (0.0, 0.0)
+    alpha, beta = solve(np.stack([steps, moved], axis=1)[isolated], ns[isolated]) if isolated.any() else (0.0, 0.0)
     if not isolated.all():
         beta = min(beta, float(ns[~isolated].sum() / max(moved[~isolated].sum(), 1)))
         alpha = max(float((ns - moved * beta)[~isolated].sum() / steps[~isolated].sum()), 0.0)
@@ -222,7 +243,7 @@ def _fit_gather(part: pd.DataFrame) -> Link:
     """
     shares = part[part["bytes"] > 0]
     ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
-    alpha, beta = _solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
+    alpha, beta = solve(np.stack([ranks - 1, (ranks - 1) * size], axis=1), ns)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
 
 
@@ -230,5 +251,5 @@ def _fit_exchange(part: pd.DataFrame) -> Link:
     """Fit latency and bandwidth of a pairwise all-to-all: T = (P-1) alpha + n / B for the n bytes that a rank sends or receives."""
     shares = part[part["bytes"] > 0]
     ranks, size, ns = (shares[name].to_numpy(np.float64) for name in ("ranks", "bytes", "ns"))
-    alpha, beta = _solve(np.stack([ranks - 1, size], axis=1), ns)
+    alpha, beta = solve(np.stack([ranks - 1, size], axis=1), ns)
     return Link(bandwidth=1e9 / max(beta, 1e-12), latency_s=alpha / 1e9)
