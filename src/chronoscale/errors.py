@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 from collections.abc import Iterable
 
 
@@ -43,9 +44,12 @@ _REASONS = {
 }
 
 
+_CUT_SHORT = re.compile(r"^\d+ requested and \d+ written$")  # NumPy's words for a full disk, without a number
+
+
 def in_words(error: OSError) -> str:
     """Describe an error of the operating system in words: the file where it is known, and what is wrong with it."""
-    code = error.errno or 0
+    code = error.errno or (errno.ENOSPC if _CUT_SHORT.search(str(error)) else 0)
     reason = _REASONS.get(code) or (os.strerror(code) if code else str(error).splitlines()[0] if str(error) else type(error).__name__)
     files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
     return f"{' -> '.join(files)}: {reason}" if files else reason

@@ -246,6 +246,13 @@ def test_errors_of_the_system_are_printed_in_words(experiment, monkeypatch, caps
     assert one_line(capsys) == f"error: {message}"
 
 
+def test_a_file_that_is_cut_short_is_a_full_disk(tmp_path) -> None:
+    """NumPy says how many of the numbers it has written, and nothing of the disk."""
+    words = "137786 requested and 59360 written"
+    assert in_words(OSError(words)) == "the disk is full; free some space and give the same command again"
+    assert in_words(OSError(f"{words} so far")) == f"{words} so far"
+
+
 @pytest.mark.parametrize("published", [False, True])
 def test_diffusion_on_a_graph_without_edges_goes_nowhere(published):
     for matrix in transitions(np.zeros((2, 0), np.int32), None, 4, published):

@@ -6,9 +6,11 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning
+from chronoscale.harness.compare import trainings
 from chronoscale.harness.compare.compare import compared as prepare
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.noise import Noise
@@ -49,6 +51,13 @@ def test_strategies_are_trained_to_one_target(inline, experiment, capsys) -> Non
     assert result["verdict"] in Path("page/report.md").read_text() and Path("page/figures/compare.svg").exists()
     assert json.loads(Path("page/report.json").read_text())["advice"][0]["headline"] == result["verdict"]
     assert "at equal steps" in Path("page/index.html").read_text()
+
+
+def test_a_strategy_of_a_file_is_compared_by_the_name_that_it_has(experiment, monkeypatch) -> None:
+    own = f"{Path(__file__).parents[2] / 'examples' / 'strategy.py'}:LongestFirst"
+    settings = check({**yaml.safe_load(experiment(**COMPARED).read_text()), "strategies": ["psg", own]}, "compare")
+    monkeypatch.setattr(trainings, "load_schedules", lambda folder: {"psg": None, "longest-first": None})
+    assert [str(each.name) for each in trainings.Trainings(settings, Run(Path("runs/x"))).schedules] == ["psg", "longest-first"]
 
 
 def test_times_that_were_taken_amid_noise_are_said_to_be(inline, experiment, monkeypatch, capsys) -> None:

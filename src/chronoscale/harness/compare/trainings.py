@@ -90,7 +90,7 @@ class Trainings:
     def schedules(self) -> dict[Contender, Schedule]:
         """Return the schedules that are compared: fewest ranks first, and in the order of the experiment."""
         by_ranks = {ranks: load_schedules(self.timed(ranks)) for ranks in scales_of(self.experiment)}
-        names = self.experiment.strategies
+        names = planners(self.experiment)
         return {Contender(name, ranks): planned[name] for ranks, planned in by_ranks.items() for name in names if name in planned}
 
     @cached_property
