@@ -36,7 +36,7 @@ from chronoscale.real_exec.ranks.attached import Attachment
 from chronoscale.real_exec.ranks.attached_job import RunRank
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
-from chronoscale.real_exec.ranks.route import interface_to
+from chronoscale.real_exec.ranks.route import address_of, interface_to
 from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.records import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -483,7 +483,9 @@ def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_interface_is_that_of_the_route() -> None:
-    assert interface_to("127.0.0.1", 29500) == "lo"
+    assert interface_to("127.0.0.1", 29500) == "lo" and address_of("lo") == "127.0.0.1"
+    with pytest.raises(MachineError, match="network interface 'none' has no IPv4 address here; set GLOO_SOCKET_IFNAME"):
+        address_of("none")
 
 
 def test_an_end_names_its_host() -> None:
