@@ -11,6 +11,9 @@ from pathlib import Path
 from chronoscale.real_exec.ranks.positions import Phase, pages
 
 PORT = 29517
+DAY_S = 86400
+# Mount an empty file system over each of some folders, then run a command; mounts of a namespace's process are its own.
+HIDE = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
 
 
 def _ip(*words: str, check: bool = True) -> bool:
@@ -32,26 +35,43 @@ def permitted() -> bool:
 
 
 class Machines:
-    """Network namespaces, each with an address and folders of its own."""
+    """Network namespaces, each with an address and folders of its own; none sees the others' folders, and their clocks are days apart."""
 
     def __init__(self, names: list[str], folder: Path) -> None:
         self.names, self.folder = names, folder
 
+    def home(self, node: int) -> Path:
+        """A machine's folder, in which commands run."""
+        return self.folder / f"node{node}"
+
     def torchrun(self, node: int, ranks: int, *words: str) -> subprocess.Popen[str]:
         """Start torchrun on one of the machines, as a user would in a terminal of it."""
-        home = self.folder / f"node{node}"
-        (home / "tmp").mkdir(parents=True, exist_ok=True)
+        for each in range(len(self.names)):
+            (self.home(each) / "tmp").mkdir(parents=True, exist_ok=True)
+        others = [str(self.home(each)) for each in range(len(self.names)) if each != node]
         where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
         meet = ["--master-addr", self.address(0), "--master-port", str(PORT)]
-        command = ["ip", "netns", "exec", self.names[node], sys.executable, "-m", "torch.distributed.run", *where, *meet]
+        there = ["ip", "netns", "exec", self.names[node], "unshare", "--time", "--monotonic", str(node * DAY_S)]
+        hidden = ["sh", "-c", HIDE, "sh", *others, "--"]
         return subprocess.Popen(
-            [*command, "-m", "chronoscale", *words],
-            cwd=home,
-            env={**os.environ, "TMPDIR": str(home / "tmp"), "OMP_NUM_THREADS": "1"},
+            [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, "-m", "chronoscale", *words],
+            cwd=self.home(node),
+            env={**os.environ, "TMPDIR": str(self.home(node) / "tmp"), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def cut(self, node: int) -> None:
+        """Cut the link of a machine other than the first."""
+        _ip("-n", self.names[0], "link", "set", f"v{node}", "down")
+
+    def shape(self, rate: str) -> None:
+        """Hold each link to a rate, such as 100mbit, in both directions."""
+        for node, name in enumerate(self.names[1:], 1):
+            for space, device in ((self.names[0], f"v{node}"), (name, "eth0")):
+                qdisc = ["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "64kb", "latency", "400ms"]
+                subprocess.run(["ip", "netns", "exec", space, *qdisc], check=True, capture_output=True)
 
     @staticmethod
     def address(node: int) -> str:
@@ -73,7 +93,7 @@ class Machines:
         """Process id of the rank on a machine, once it passes over its schedule."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
-            for log in (self.folder / f"node{node}" / "tmp").glob("chronoscale-ranks-*/rank-*.log"):
+            for log in (self.home(node) / "tmp").glob("chronoscale-ranks-*/rank-*.log"):
                 for pid in self.pids(node):
                     with suppress(OSError):
                         passes = pages(log.parent, 1)[0].read().phase == Phase.PASS

@@ -1,0 +1,164 @@
+"""Machines as network namespaces under torchrun: what they learn is what one machine does, and how they fail."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from namespaces import DAY_S, Machines, machines, permitted
+
+from chronoscale.strategies.trace import Trace
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not permitted(), reason="network namespaces need root, and `ip netns`")]
+
+COMMON = {"ranks": [4], "repeats": 2, "epochs": 2, "device": "cpu", "costs": "datasheet", "compare": {"seeds": 2, "rates": [0.01]}}
+SNAPSHOTS = {"dataset": {"name": "growth_small"}, "model": {"name": "wd-gcn", "hidden": 4}, "training": {"validation": 0.2}}
+SIGNALS = {
+    "dataset": {"name": "traffic_small"},
+    "model": {"name": "pgt-dcrnn", "hidden": 4},
+    "training": {"window": 4, "horizon": 3, "batches": 8},
+}
+STREAMS = {"dataset": {"name": "events_small"}, "model": {"name": "tgn", "hidden": 8}, "training": {"batch_size": 100}}
+FAMILIES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "snapshots": (SNAPSHOTS, ["psg", "flaredtdg"]),
+    "signals": (SIGNALS, ["ddp", "dist-index"]),
+    "streams": (STREAMS, ["tgl-dist", "memshare"]),
+}
+
+
+def learnt(folder: Path) -> dict[str, Any]:
+    """What a run has learnt: losses and scores of passes, of epochs, and at the end."""
+    values = {f.name: np.load(f).tolist() for f in folder.rglob("*-losses.npy") if not f.name.startswith(("h2d", "all-reduce", "messages"))}
+    for file in folder.rglob("epochs/*.json"):
+        record = json.loads(file.read_text())
+        values["/".join(file.parts[-3:])] = (record["losses"], record["scores"])
+    return values | {"/".join(file.parts[-2:]): json.loads(file.read_text()) for file in folder.rglob("test.json")}
+
+
+def alone(folder: Path, experiment: dict[str, Any], command: str) -> dict[str, Any]:
+    """What one machine learns."""
+    (folder / "exp.yaml").write_text(yaml.safe_dump(experiment))
+    done = subprocess.run([sys.executable, "-m", "chronoscale", command, "exp.yaml"], cwd=folder, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    return learnt(folder / "runs")
+
+
+def begin(made: Machines, experiment: dict[str, Any], command: str, ranks: list[int]) -> list[subprocess.Popen[str]]:
+    """Start a command on all machines; the first one has the experiment."""
+    made.home(0).mkdir(exist_ok=True)
+    (made.home(0) / "exp.yaml").write_text(yaml.safe_dump(experiment))
+    return [made.torchrun(node, count, command, "exp.yaml") for node, count in enumerate(ranks)]
+
+
+def outputs(started: list[subprocess.Popen[str]], timeout: float = 240) -> list[str]:
+    """What each machine printed, once all have ended."""
+    results = dict[int, str]()
+
+    def listen(node: int) -> None:
+        results[node] = started[node].communicate(timeout=timeout)[0]
+
+    threads = [threading.Thread(target=listen, args=(node,)) for node in range(len(started))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == len(started), "a machine has not ended"
+    return [" ".join(results[node].split()) for node in range(len(started))]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("command", "ranks"), [("validate", [2, 2]), ("train", [2, 1, 1]), ("compare", [2, 2])])
+def test_machines_learn_what_one_machine_does(tmp_path: Path, family: str, command: str, ranks: list[int]) -> None:
+    """To the bit, though the others have no experiment, no data, and clocks that are days apart."""
+    experiment, strategies = FAMILIES[family]
+    experiment = {**COMMON, **experiment, "strategies": strategies[-1:] if command == "train" else strategies}
+    expected = alone(tmp_path, experiment, command)
+    with machines(len(ranks), tmp_path) as made:
+        started = begin(made, experiment, command, ranks)
+        said = outputs(started)
+    assert [process.returncode for process in started] == [0] * len(ranks), said
+    assert learnt(tmp_path / "node0") == expected and len(expected) >= 2
+    assert not any(learnt(tmp_path / f"node{node}") for node in range(1, len(ranks)))
+    traces = [Trace.load(file) for folder in ("ranks-4", "epochs") for file in (tmp_path / "node0").rglob(f"{folder}/*[0-9].parquet")]
+    assert traces and all(0 < trace.clock_ns < 1e9 and trace.span_ns < DAY_S * 1e9 for trace in traces)
+
+
+def attending(made: Machines, node: int) -> int:
+    """Process id of a machine's process that torchrun has started."""
+    for pid in made.pids(node):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"chronoscale" in words and b"torch.distributed.run" not in words:
+            return pid
+    raise ProcessLookupError
+
+
+def end_machine(made: Machines) -> None:
+    for pid in made.pids(1):
+        os.kill(pid, signal.SIGKILL)
+
+
+def stop_rank(made: Machines) -> None:
+    os.kill(made.rank_process(1, 20), signal.SIGSTOP)
+
+
+LOST = "error: rank 1 on {host} has not been heard of for 3"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "said_there"),
+    [
+        (end_machine, LOST, ""),
+        (lambda made: os.kill(attending(made, 1), signal.SIGKILL), LOST, ""),
+        (lambda made: made.cut(1), LOST, "error: rank 0 at 10.97.0.1:29517 has not been heard of for 3"),
+        (stop_rank, "error: 'train' was ended: rank 1 has not moved for 10 s, it is stopped,", ""),
+    ],
+)
+def test_a_machine_that_is_lost_is_named_and_training_goes_on_after_it(
+    tmp_path: Path, fault: Callable[[Machines], None], said: str, said_there: str
+) -> None:
+    """Within a minute, everywhere, nothing is left, and the same command ends where one that nothing happened to does: memory, too."""
+    experiment = {**COMMON, **STREAMS, "ranks": [2], "strategies": ["memshare"], "epochs": 12, "hang_after": 10}
+    expected = alone(tmp_path, experiment, "train")
+    with machines(2, tmp_path) as made:
+        started = begin(made, experiment, "train", [1, 1])
+        until = time.monotonic() + 120
+        while not list(made.home(0).rglob("epochs/000001.json")) and time.monotonic() < until:
+            time.sleep(0.05)
+        begun = time.monotonic()
+        fault(made)
+        lines = outputs(started, 120)
+        assert time.monotonic() - begun < 60
+        assert said.format(host=os.uname().nodename) in lines[0] and "epochs are kept, the same command goes on after them" in lines[0]
+        assert said_there in lines[1]
+        assert not made.pids(0) and not made.pids(1)
+    with machines(2, tmp_path) as made:
+        started = begin(made, experiment, "train", [1, 1])
+        lines = outputs(started)
+    assert [process.returncode for process in started] == [0, 0], lines
+    assert "taking up runs/exp-train-1, which was left incomplete" in lines[0]
+    assert learnt(tmp_path / "node0") == expected
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_full_disk_is_one_line_on_either_machine(tmp_path: Path, node: int) -> None:
+    experiment = {**COMMON, **SNAPSHOTS, "ranks": [2], "strategies": ["psg"], "epochs": 2000}
+    with machines(2, tmp_path) as made:
+        full = made.home(1) / "tmp" if node else made.home(0)
+        full.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", full], check=True)
+        try:
+            lines = outputs(begin(made, experiment, "train", [1, 1]))
+            assert not made.pids(0) and not made.pids(1)
+        finally:
+            subprocess.run(["umount", full], check=True)
+    assert "the disk is full; free some space and give the same command again" in lines[0]
+    assert lines[0].count("error:") == 1 and ("(on " in lines[0]) == bool(node)
