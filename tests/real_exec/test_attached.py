@@ -328,7 +328,8 @@ def test_who_is_cut_off_hears_of_it(pair: tuple[Attachment, Attachment], monkeyp
     """By a thread of its own, since all others wait for an answer."""
     _, second = pair
     monkeypatch.setattr(attached, "BEAT_S", 0.01)
-    second._answered = time.monotonic() - attached.LOST_S - 1
+    long_ago = time.monotonic() - attached.LOST_S - 1
+    monkeypatch.setattr(Attachment, "_answered", property(lambda _: long_ago, lambda *_: None), raising=False)  # whatever its pulse notes
     monkeypatch.setattr(second, "_over", threading.Event())  # its pulse has stopped
     said: queue.Queue[str] = queue.Queue()
     threading.Thread(target=second._notice_cut, args=(said.put,), daemon=True).start()
