@@ -20,6 +20,7 @@ CALLED = [
     "readinto",  # io.RawIOBase
     "setup_context", "jvp",  # torch.autograd.Function
     "visit_*",  # ast.NodeVisitor
+    "_get_server_args", "_prepare_stream",  # distributed's TCPListener
 ]  # fmt: skip
 DECORATED = ["@field_validator", "@model_validator", "@pydantic.*", "@register*", "@atexit.register"]
 

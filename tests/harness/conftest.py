@@ -13,8 +13,7 @@ from matplotlib.text import Text
 from one_rank import here
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.execute import calibration, epochs, execution
-from chronoscale.harness.workflows.snapshots import control_plane
+from chronoscale.harness.execute import calibration, execution
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import checkpoint, epoch_loop
 from chronoscale.real_exec.training.checkpoint import EpochRecord
@@ -38,9 +37,8 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs and training of one rank run in this process."""
     for module in (execution, calibration):
         monkeypatch.setattr(module, "launch", here)
-    for module in (epochs, control_plane):
-        monkeypatch.setattr(module, "start", lambda entry, path, ranks, threads: path)
-        monkeypatch.setattr(module, "wait", lambda path, name, *_: epoch_loop.train_here(Job.load(path)))
+    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.start", lambda entry, path, ranks, threads: path)
+    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.wait", lambda path, name, *_: epoch_loop.train_here(Job.load(path)))
 
 
 @pytest.fixture

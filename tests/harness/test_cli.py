@@ -12,7 +12,7 @@ from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.cli import demo
-from chronoscale.harness.cli.commands import Commands, DataCommands, LaunchCommands
+from chronoscale.harness.cli.commands import Commands, DataCommands, JobCommands, LaunchCommands
 from chronoscale.harness.keys import reference
 from chronoscale.harness.keys.families import FAMILIES
 
@@ -32,7 +32,9 @@ def test_what_is_listed_at_once_imports_nothing_heavy(module):
     assert not modules & HEAVY, modules & HEAVY
 
 
-@pytest.mark.parametrize(("table", "before"), [(Commands, ()), (DataCommands, ("data",)), (LaunchCommands, ("launch",))])
+@pytest.mark.parametrize(
+    ("table", "before"), [(Commands, ()), (DataCommands, ("data",)), (JobCommands, ("job",)), (LaunchCommands, ("launch",))]
+)
 def test_every_command_of_the_table_is_there_and_helps(table, before, capsys):
     command(*before, "--help")
     listed = capsys.readouterr().out
@@ -44,7 +46,7 @@ def test_every_command_of_the_table_is_there_and_helps(table, before, capsys):
 
 def test_the_table_says_what_the_commands_say():
     """A command's line in the list begins as its own help does."""
-    for table in (Commands, DataCommands, LaunchCommands):
+    for table in (Commands, DataCommands, JobCommands, LaunchCommands):
         for name, entry in table.entries.items():
             own = " ".join((entry.command(name).help or "").split())
             first = entry.help.rstrip(".").split(",")[0].split(".")[0]

@@ -6,6 +6,7 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,13 +22,11 @@ from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
-from chronoscale.harness.execute import epochs
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
-from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.signals.recipe import learner_of
 from chronoscale.real_exec.training.checkpoint import epoch_records, restore
 from chronoscale.strategies.registry import of
@@ -188,7 +187,7 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
             os.kill(ranks.pids[0], 0)  # raises where it has ended
             time.sleep(0.01)
 
-    def lose(ranks: RankGroup, name: str, patience: Patience) -> None:
+    def lose(ranks: RankGroup, *rest: Any) -> None:
         reach(2, ranks)
         families = [psutil.Process(pid).children(recursive=True) for pid in ranks.pids]
         engine = [one for family in families for one in family if "spawn_main" in " ".join(one.cmdline())]
@@ -196,9 +195,9 @@ def test_a_lost_worker_of_the_data_engine_is_made_up_for(experiment, capsys, mon
         engine[0].kill()
         reach(len(epoch_records(folder)) + 3, ranks)
         (folder / ".checkpoint.pt").mkdir()  # rank 0 cannot write its checkpoint
-        wait(ranks, name, patience)
+        wait(ranks, *rest)
 
-    monkeypatch.setattr(epochs, "wait", lose)
+    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.wait", lose)
     command("train", file, expect=1)
     assert re.search(r"is a folder, expected a file; \d+ of 400 epochs are kept, the same command goes on after them", one_line(capsys))
     records, sound = epoch_records(folder), epoch_records(Path("runs/whole-train-1/train"))

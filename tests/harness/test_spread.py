@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +17,8 @@ from command_line import command, one_line
 
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.harness.execute import epochs
 from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
-from chronoscale.real_exec.ranks.supervision import Patience
 from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.strategies.registry import of
 from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
@@ -139,15 +138,15 @@ def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypat
     given = {"strategies": [name], "ranks": [2], "epochs": 6, "model": {**MODEL, "dropout": 0.2}}
     file, whole, folder = experiment("lost", **given), experiment("whole", **given), Path("runs/lost-train-1/train")
 
-    def lose(ranks: RankGroup, name: str, patience: Patience) -> None:
+    def lose(ranks: RankGroup, *rest: Any) -> None:
         while len(epoch_records(folder)) < 2:
             os.kill(ranks.pids[1], 0)  # raises where it has ended
             time.sleep(0.005)
         os.kill(ranks.pids[1], signal.SIGKILL)
-        wait(ranks, name, patience)
+        wait(ranks, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(epochs, "wait", lose)
+        patch.setattr("chronoscale.real_exec.ranks.launch.wait", lose)
         command("train", file, expect=1)
     error, done = one_line(capsys), len(epoch_records(folder))
     assert "rank 1 of 'train' was lost (SIGKILL)" in error

@@ -43,21 +43,15 @@ class Ranks:
     """The data plane in this process, one epoch after another, until `enough` says so; no more than `epochs` of them."""
 
     def __init__(self, enough=lambda records: False):
-        self.enough, self.killed = enough, False
+        self.enough = enough
 
-    def start(self, entry, path, ranks, threads):
-        self.job = Job.load(path)
-        return self
-
-    def wait(self, worker, name, patience):
-        for until in range(1, self.job.repeats + 1):
+    def launch(self, job, ranks, folder, entry, is_stopped):
+        job.save(folder / f"{job.name}.job.json")
+        for until in range(1, job.repeats + 1):
             time.sleep(0.05)  # the core is the control plane's, which these tests wait for
-            train(replace(self.job, repeats=until))
-            if self.killed or self.enough(epoch_records(Path(self.job.out))):
+            train(replace(job, repeats=until))
+            if is_stopped() or self.enough(epoch_records(Path(job.out))):
                 return
-
-    def stop(self, worker):
-        self.killed = True
 
 
 @pytest.fixture
@@ -65,9 +59,7 @@ def here(monkeypatch):
     """Let `train` use such ranks."""
 
     def use(enough=lambda records: False):
-        ranks = Ranks(enough)
-        for name in ("start", "wait", "stop"):
-            monkeypatch.setattr(training, name, getattr(ranks, name))
+        monkeypatch.setattr(training, "launch", Ranks(enough).launch)
 
     return use
 

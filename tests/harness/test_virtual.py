@@ -12,7 +12,6 @@ from command_line import command, one_line
 from rank_families import FAMILIES, families_in
 
 from chronoscale.errors import UserError
-from chronoscale.harness.execute import epochs
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.publish.settings import executed
 from chronoscale.harness.runs.run_folder import Run
@@ -71,7 +70,7 @@ def test_many_virtual_ranks_are_no_many_processes(
         processes.append(ranks)
         return path
 
-    monkeypatch.setattr(epochs, "start", start)
+    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.start", start)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
     command("train", write("snapshots", training={}, strategies=["real-g+"], ranks=[8], virtual=True))
     printed = capsys.readouterr()

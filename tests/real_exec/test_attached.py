@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -36,7 +36,7 @@ from chronoscale.real_exec.ranks.attached import Attachment
 from chronoscale.real_exec.ranks.attached_job import RunRank
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
-from chronoscale.real_exec.ranks.route import interface_to
+from chronoscale.real_exec.ranks.route import address_of, interface_to
 from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.records import read_json
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -328,7 +328,8 @@ def test_who_is_cut_off_hears_of_it(pair: tuple[Attachment, Attachment], monkeyp
     """By a thread of its own, since all others wait for an answer."""
     _, second = pair
     monkeypatch.setattr(attached, "BEAT_S", 0.01)
-    second._answered = time.monotonic() - attached.LOST_S - 1
+    long_ago = time.monotonic() - attached.LOST_S - 1
+    monkeypatch.setattr(Attachment, "_answered", property(lambda _: long_ago, lambda *_: None), raising=False)  # whatever its pulse notes
     monkeypatch.setattr(second, "_over", threading.Event())  # its pulse has stopped
     said: queue.Queue[str] = queue.Queue()
     threading.Thread(target=second._notice_cut, args=(said.put,), daemon=True).start()
@@ -469,10 +470,11 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", ""])
 def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path, path: str) -> None:
     bundle, _ = Bundle.pack(_job(tmp_path))
-    files = replace(bundle, files=(replace(bundle.files[0], path=path), *bundle.files[1:]))
-    for changed in (files, replace(bundle, texts={**bundle.texts, path: "{}"})):
+    file, text = json.loads(bundle.to_json()), json.loads(bundle.to_json())
+    file["files"][0]["path"], text["texts"][path] = path, "{}"
+    for changed in (file, text):
         with pytest.raises(MachineError, match="leaves its folder"):
-            Bundle.from_json(changed.to_json())
+            Bundle.from_json(json.dumps(changed))
 
 
 def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:
@@ -482,7 +484,9 @@ def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_interface_is_that_of_the_route() -> None:
-    assert interface_to("127.0.0.1", 29500) == "lo"
+    assert interface_to("127.0.0.1", 29500) == "lo" and address_of("lo") == "127.0.0.1"
+    with pytest.raises(MachineError, match="network interface 'none' has no IPv4 address here; set GLOO_SOCKET_IFNAME"):
+        address_of("none")
 
 
 def test_an_end_names_its_host() -> None:

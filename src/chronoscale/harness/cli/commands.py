@@ -31,6 +31,17 @@ class LaunchCommands(LazyGroup):
     }
 
 
+class JobCommands(LazyGroup):
+    """Command group `chronoscale job …`: its commands by name, each with where it is defined."""
+
+    entries = {  # noqa: RUF012
+        "pack": Entry("chronoscale.harness.launching.job:pack", "Write what `bench` would send to other machines to a folder."),
+        "unpack": Entry(
+            "chronoscale.harness.launching.job:unpack", "Check what `job pack` wrote, and put it where ranks of this machine look first."
+        ),
+    }
+
+
 class Commands(LazyGroup):
     """Command group `chronoscale …`: all commands by name, each with where it is defined."""
 
@@ -59,5 +70,6 @@ class Commands(LazyGroup):
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
         "compile": Entry(f"{_HERE}.operators:compile_", "Compile the operators in C++ for the torch that is installed."),
         "launch": Entry(f"{_HERE}.commands:LaunchCommands", "Hand a command to the scheduler of a cluster."),
+        "job": Entry(f"{_HERE}.commands:JobCommands", "Carry what ranks on other machines read there beforehand."),
         "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),
     }

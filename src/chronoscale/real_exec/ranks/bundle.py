@@ -77,19 +77,21 @@ class Bundle:
         """Return the bundle as JSON text: the job and the manifest of its files, without their contents."""
         return json.dumps(asdict(self))
 
+    def __post_init__(self) -> None:
+        """Raises MachineError for a path that leaves the bundle's folder."""
+        for name in (*self.texts, *(file.path for file in self.files)):
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise MachineError(f"job's bundle: path '{name}' leaves its folder")
+        for file in self.files:
+            if len(file.sha256) != 64 or set(file.sha256) - set("0123456789abcdef"):
+                raise MachineError(f"job's bundle: '{file.sha256}' is no SHA-256")
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Bundle:
         """Read a bundle of `to_json`. Raises MachineError for a path that leaves the bundle's folder."""
         record = json.loads(text)
-        files = tuple(Content(**each) for each in record["files"])
-        for name in (*record["texts"], *(file.path for file in files)):
-            path = PurePosixPath(name)
-            if path.is_absolute() or ".." in path.parts or not path.parts:
-                raise MachineError(f"job's bundle: path '{name}' leaves its folder")
-        for file in files:
-            if len(file.sha256) != 64 or set(file.sha256) - set("0123456789abcdef"):
-                raise MachineError(f"job's bundle: '{file.sha256}' is no SHA-256")
-        return cls(record["texts"], files)
+        return cls(record["texts"], tuple(Content(**each) for each in record["files"]))
 
     def unpack(self, folder: Path, cache: Cache) -> Path:
         """Lay the bundle's files out below `folder` as links to their cached contents; return the path of the job file, whose paths are
