@@ -57,7 +57,7 @@ def test_a_strategy_of_a_file_is_compared_by_the_name_that_it_has(experiment, mo
     own = f"{Path(__file__).parents[2] / 'examples' / 'strategy.py'}:LongestFirst"
     settings = check({**yaml.safe_load(experiment(**COMPARED).read_text()), "strategies": ["psg", own]}, "compare")
     monkeypatch.setattr(trainings, "load_schedules", lambda folder: {"psg": None, "longest-first": None})
-    assert [str(each.name) for each in trainings.Trainings(settings, Run(Path("runs/x"))).schedules] == ["psg", "longest-first"]
+    assert [each.strategy for each in trainings.Trainings(settings, Run(Path("runs/x"))).schedules] == ["psg", "longest-first"]
 
 
 def test_times_that_were_taken_amid_noise_are_said_to_be(inline, experiment, monkeypatch, capsys) -> None:

@@ -38,7 +38,8 @@ class Watch:
         whole = max(total, 1 / TICKS)
         passes = min((len(passes) for passes in timed), default=0)
         cores = len(os.sched_getaffinity(0))
-        return Noise(self.load, steal / whole, max(busy - own, 0.0) / whole, spread(timed), passes, cores, pinned, attempt)
+        others, clock_ns = max(busy - own, 0.0) / whole, max((each.trace.clock_ns for passes in timed for each in passes), default=0)
+        return Noise(self.load, steal / whole, others, spread(timed), passes, cores, pinned, attempt, clock_ns)
 
 
 def spread(timed: Sequence[Sequence[Pass]]) -> float:

@@ -23,7 +23,8 @@ class Noise:
     load: processes that ran or waited in the minute before. steal, others: shares of all cores' time that the hypervisor took, and that
     other processes used. spread: the largest relative standard deviation of a schedule's times over its passes (timed repetitions). passes:
     the fewest of a schedule. cores: of the machine; pinned: that each rank had to itself, 0: unknown. attempt: how often all was timed,
-    this time included.
+    this time included. clock_ns: by how much clocks of several machines may differ (`Trace.clock_ns`). Of several machines, cores and what
+    used them are the first one's.
     """
 
     load: float
@@ -34,6 +35,7 @@ class Noise:
     cores: int
     pinned: int = 0
     attempt: int = 1
+    clock_ns: int = 0
 
     @property
     def why(self) -> str:

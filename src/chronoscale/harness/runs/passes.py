@@ -101,13 +101,12 @@ def launch_sentences(run: Run) -> list[str]:
 
 def clock_sentences(run: Run) -> list[str]:
     """Return a line for each number of ranks that were on several machines, by how much their clocks may differ (`Trace.clock_ns`)."""
-    lines = []
-    for ranks, folder in run.numbered("ranks-"):
-        traces = [each.trace for name in load_schedules(folder) for each in load_passes(folder, name)]
-        if most := max((trace.clock_ns for trace in traces), default=0):
-            within = f"clocks of the machines may differ by {most / 1e3:.0f} µs"
-            lines.append(f"on {ranks} ranks: {within}; shorter times between them mean nothing")
-    return lines
+    noises = [(ranks, Noise.load_from(folder)) for ranks, folder in run.numbered("ranks-")]
+    return [
+        f"on {ranks} ranks: clocks of the machines may differ by {noise.clock_ns / 1e3:.0f} µs; shorter times between them mean nothing"
+        for ranks, noise in noises
+        if noise is not None and noise.clock_ns
+    ]
 
 
 def planning_costs(run: Run) -> dict[tuple[str, int], str]:
