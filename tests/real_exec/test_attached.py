@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 from namespaces import machines, permitted
@@ -249,6 +250,12 @@ def test_others_execute_the_jobs_of_the_first_until_it_is_over(pair: tuple[Attac
         assert not any(who == "second" and ranks == 1 for who, ranks, _, _ in ran)
         sent = [f"job/2/content/{hash_file(tmp_path / 'psg.parquet')}{end}" for end in ("", "/0")]
         assert not any(first.store.check([key]) for key in sent)  # the store keeps no contents
+
+
+def test_the_store_listens_where_ranks_meet_alone(pair: tuple[Attachment, Attachment]) -> None:
+    port = pair[0].starter.port
+    there = {each.laddr.ip for each in psutil.Process().net_connections("tcp") if each.laddr.port == port and each.status == "LISTEN"}
+    assert there == {"127.0.0.1"}
 
 
 def test_the_first_cause_is_told(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:

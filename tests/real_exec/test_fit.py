@@ -57,6 +57,7 @@ def test_means_add_up_to_the_passes_that_count() -> None:
 
 def profile(op: str, ns: object, **columns: object) -> pd.DataFrame:
     same = dict.fromkeys(DESCRIBED, 1) | {"lane": "", "variant": 0, "width": 8, "collective": -1, "ranks": 1, "alone": False, "spread": 0.0}
+    same["clock_ns"] = 0
     return pd.DataFrame({**same, **columns, "op": op, "ns": ns})
 
 

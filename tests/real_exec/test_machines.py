@@ -52,11 +52,11 @@ def alone(folder: Path, experiment: dict[str, Any], command: str) -> dict[str, A
     return learnt(folder / "runs")
 
 
-def begin(made: Machines, experiment: dict[str, Any], command: str, ranks: list[int]) -> list[subprocess.Popen[str]]:
+def begin(made: Machines, experiment: dict[str, Any], command: str, ranks: list[int], *options: str) -> list[subprocess.Popen[str]]:
     """Start a command on all machines; the first one has the experiment."""
     made.home(0).mkdir(exist_ok=True)
     (made.home(0) / "exp.yaml").write_text(yaml.safe_dump(experiment))
-    return [made.torchrun(node, count, command, "exp.yaml") for node, count in enumerate(ranks)]
+    return [made.torchrun(node, count, command, "exp.yaml", *options) for node, count in enumerate(ranks)]
 
 
 def outputs(started: list[subprocess.Popen[str]], timeout: float = 240) -> list[str]:
@@ -146,6 +146,23 @@ def test_a_machine_that_is_lost_is_named_and_training_goes_on_after_it(
     assert [process.returncode for process in started] == [0, 0], lines
     assert "taking up runs/exp-train-1, which was left incomplete" in lines[0]
     assert learnt(tmp_path / "node0") == expected
+
+
+@pytest.mark.parametrize(("family", "name"), [(SNAPSHOTS, "real-g+"), (SIGNALS, "dist-index"), (STREAMS, "tgl")])
+def test_an_elastic_training_goes_on_with_the_machines_that_are_left(tmp_path: Path, family: dict[str, Any], name: str) -> None:
+    experiment = {**COMMON, **family, "strategies": [name], "epochs": 8}
+    with machines(2, tmp_path) as made:
+        started = begin(made, experiment, "train", [1, 1], "--elastic", "1:4")
+        until = time.monotonic() + 120
+        while not list(made.home(0).rglob("epochs/000001.json")) and time.monotonic() < until:
+            time.sleep(0.05)
+        end_machine(made)
+        outputs(started, 120)
+    before = len(list((tmp_path / "node0").rglob("epochs/*.json")))
+    with machines(1, tmp_path) as made:
+        (said,) = outputs(begin(made, experiment, "train", [1], "--elastic", "1:4"))
+    assert "taking up runs/exp-train-1" in said and f"Epochs 0..{before - 1} on 2 ranks, {before}..7 on 1 rank:" in said
+    assert len(list((tmp_path / "node0").rglob("epochs/*.json"))) == 8
 
 
 @pytest.mark.parametrize("node", [0, 1])

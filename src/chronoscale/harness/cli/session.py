@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import err, print_table
-from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, machines, sharing, this_device
+from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, machines, processes, sharing, this_device
+from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.content import digests
 from chronoscale.harness.runs.run_folder import Run
@@ -19,20 +20,24 @@ from chronoscale.real_exec.ranks.machines import describe
 from chronoscale.strategies.registry import versions
 
 
-def begin(command: str, experiment: Experiment, file: Path, root: Path, seats: bool = True) -> tuple[Experiment, Run]:
+def begin(
+    command: str, experiment: Experiment, file: Path, root: Path, seats: bool = True, elastic: Elastic | None = None
+) -> tuple[Experiment, Run]:
     """Begin a command's run of an experiment, or take up one that was left incomplete.
 
     Returns the experiment, on as many ranks as this machine has devices for if `seats`, and the run. file: the experiment's. root: folder
-    of runs.
+    of runs. elastic: the run is the same on any of these numbers of ranks, and machines; the experiment is on as many as there are.
     """
     if seats:
         experiment = fit_ranks_to_processes(fit_ranks_to_gpus(experiment))
-    here = fingerprint(this_device(experiment.device)) | sharing(experiment) | describe(machines())
+    here = fingerprint(this_device(experiment.device)) | sharing(experiment) | ({} if elastic else describe(machines()))
     files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
+    if elastic:
+        experiment = experiment.model_copy(update={"ranks": (elastic.of(processes(elastic.most)),)})
     return experiment, run
 
 

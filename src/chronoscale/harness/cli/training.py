@@ -10,19 +10,21 @@ from chronoscale.harness.cli.output import PARTS, print_table, stage
 from chronoscale.harness.cli.session import begin, end
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.execute.training import run_training
+from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks, period
 
 
-def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool) -> None:
+def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool, elastic: Elastic | None = None) -> None:
     """Do what `chronoscale train` does, with an experiment that has been read: train, or go on with a training, and print its epochs.
 
     file: the experiment's. root: folder of runs. seats: train on as many ranks as this machine has devices for, in place of refusing.
+    elastic: between which numbers of ranks it may go on with as many as there are processes, None: with the same number alone.
     """
     if experiment.virtual:
         experiment = experiment.model_copy(update={"device": "cpu"})
-    experiment, run = begin("train", experiment, file, root, seats)
+    experiment, run = begin("train", experiment, file, root, seats, elastic)
     with stage("training", resumes=True), run.recording_not_finite():
         training = run_training(experiment, run)
     table = training.table()

@@ -39,6 +39,11 @@ def machines() -> tuple[Machine, ...]:
     return attached.machines if attached else ()
 
 
+def processes(alone: int) -> int:
+    """Return how many processes of this command another launcher has started; `alone` where it was started without one."""
+    return Starter.processes(os.environ) or alone
+
+
 def this_device(device: str) -> torch.device:
     """Return the device that an experiment runs on here. device: its key of that name: "auto", "cpu" or "cuda"."""
     return torch.device("cuda" if device != "cpu" and gpus() else "cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import isnan
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
     end = ended(folder)
     notes = (
         *virtual(folder),
+        *resized(epochs_done),
         *plane.notes,
         *noted(folder),
         *scaled(folder, epochs_done),
@@ -71,6 +73,14 @@ def virtual(folder: Path) -> list[str]:
     ranks = Job.load(folder / JOB).settings.virtual if (folder / JOB).exists() else 0
     note = f"One process executed {ranks} virtual ranks in turn: losses, scores and model are those of {ranks} ranks; nothing was timed."
     return [note] * bool(ranks)
+
+
+def resized(epochs: Sequence[EpochRecord]) -> list[str]:
+    """Say, for a training's notes, which epochs were trained on how many ranks, where that has changed (`train --elastic`); [] else."""
+    spans = [(ranks, [epoch.epoch for epoch in group]) for ranks, group in groupby(epochs, key=lambda epoch: epoch.ranks)]
+    said = ", ".join(f"{span[0]}..{span[-1]} on {ranks} rank{'s' * (ranks != 1)}" for ranks, span in spans)
+    why = "a step is over what so many ranks train at once, so that losses are not those of one number of ranks"
+    return [f"Epochs {said}: {why}."] if len(spans) > 1 else []
 
 
 def launched(epochs: Sequence[EpochRecord]) -> list[str]:

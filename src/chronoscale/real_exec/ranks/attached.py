@@ -65,7 +65,9 @@ class Attachment:
         return f"chronoscale/{self.starter.run}"
 
     def _connect(self, hosts: bool) -> TCPStore:
-        return TCPStore(self.starter.host, self.starter.port, None, hosts, timedelta(seconds=MEET_S), wait_for_workers=False)
+        host, port = self.starter.host, self.starter.port
+        listener = _listen(host, port) if hosts else None  # by itself it would listen on every interface
+        return TCPStore(host, port, None, hosts, timedelta(seconds=MEET_S), wait_for_workers=False, master_listen_fd=listener)
 
     def _beat(self) -> None:
         with suppress(dist.DistError, RuntimeError):  # the store is gone: whoever waits for it says so
@@ -131,6 +133,19 @@ class Attachment:
                 self.store.check([f"left/{rank}"]) or self.lost(rank) for rank in range(1, self.starter.ranks)
             ):
                 time.sleep(ANSWER_S)
+
+
+def _listen(host: str, port: int) -> int:
+    """Return a socket, as a file descriptor, that listens at an address of this machine alone. Raises MachineError where it cannot."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(socket.SOMAXCONN)
+    except OSError as error:
+        raise MachineError(f"the first machine cannot listen at {host}:{port}: {error.strerror or error}") from None
+    return listener.detach()
 
 
 def _line(error: BaseException) -> str:

@@ -30,7 +30,8 @@ class EpochRecord:
 
     plan, stage, strategy: those that the epoch followed. switch_ns: time spent on taking up a new plan before it. losses: one value an
     iteration. scores: of validation, by key; empty where nothing validates. rates: the lowest and the highest learning rate of a step.
-    counts: those of `EpochResult`. launched: how rows were launched, where CUDA graphs were requested.
+    counts: those of `EpochResult`. launched: how rows were launched, where CUDA graphs were requested. ranks: that trained it; 0: not
+    recorded.
     """
 
     epoch: int
@@ -45,6 +46,7 @@ class EpochRecord:
     rates: tuple[float, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     launched: LaunchSummary | None = None
+    ranks: int = 0
 
     @property
     def loss(self) -> float:

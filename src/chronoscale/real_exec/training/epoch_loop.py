@@ -74,8 +74,9 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
                 losses = tuple(result.losses.tolist())
                 followed = (plan.number, plan.stage, plan.schedule.name)
                 times = (0, 0, 0) if context.virtual else (switch, start, end)
+                scored, counts = dict(result.scores), dict(result.counts)
                 record = EpochRecord(
-                    epoch, *followed, *times, losses, dict(result.scores), plans.learner.rates(), dict(result.counts), result.launched
+                    epoch, *followed, *times, losses, scored, plans.learner.rates(), counts, result.launched, context.ranks
                 )
                 save_epoch(folder, record, plans.learner, plans.extra_state())
             traced, last_end = traced + 1, time.time_ns()

@@ -85,6 +85,9 @@ def train(
     item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
     job = make_training(experiment, item, folder)
     plane = ControlPlane(experiment, planner, work, job, ranks, rough_costs())
+    if newest_plan(folder) >= 0 and Schedule.load(plan_folder(folder, 0) / "schedule.parquet").ranks != ranks:
+        shutil.rmtree(folder / "plans")  # the stages begin anew on another number of ranks
+        (folder / "plans").mkdir()
     if newest_plan(folder) < 0:
         plane.publish(0, COLD.plan(work, ranks, plane.rough))
     thread = threading.Thread(target=plane.run, name=PLANE, daemon=True)
@@ -247,9 +250,10 @@ class ControlPlane:
         return CalibratedCosts(replace(fitted, extrapolate=True), self.rough, scale_factor(times, self.rough))
 
     def _epochs(self, plan: int | None = None) -> list[EpochRecord]:
-        """Epochs that were trained by a plan, or by any."""
+        """Epochs that were trained on this number of ranks, by a plan or by any."""
         self._records |= {record.epoch: record for record in epoch_records(self.folder, self._records.keys())}
-        return [record for _, record in sorted(self._records.items()) if plan in (None, record.plan)]
+        of_these = [record for _, record in sorted(self._records.items()) if record.ranks in (0, self.ranks)]
+        return [record for record in of_these if plan in (None, record.plan)]
 
     def _trace(self, epoch: EpochRecord) -> Path:
         return self.folder / "epochs" / f"{epoch.epoch:06d}.parquet"

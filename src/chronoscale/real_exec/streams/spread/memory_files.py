@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.records import reading, write_atomically
 
@@ -50,6 +51,12 @@ class MemoryFiles:
     def record(self) -> Mapping[str, Tensor]:
         """Return what a checkpoint records of this rank's node memory: the epoch of its file."""
         return {EPOCH: torch.tensor(self._epoch)}
+
+    def require_ranks(self, ranks: int) -> None:
+        """Check that the memory in the folder of a training is of as many ranks as train. Raises UserError where it is not."""
+        numbers = {int(path.stem.partition("-")[2]) for path in self._folder.glob("[0-9]*.pt")}
+        if numbers and (kept := max(numbers) + 1) != ranks:
+            raise UserError(f"{self._folder}: memory is spread over {kept} ranks, and cannot go on on {ranks}; train on {kept} ranks again")
 
     def read(self, record: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Read this rank's tables of node memory after the epoch that a checkpoint records.

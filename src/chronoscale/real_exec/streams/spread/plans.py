@@ -41,6 +41,7 @@ class SpreadPlans(Plans):
         self.learner = material.learner(job.model, context, Sharing.of(schedule).smooth)
         self._program = SpreadProgram(schedule, material, self.learner, item.hyper, context)
         self._kept = MemoryFiles(self._folder, context)
+        self._kept.require_ranks(context.ranks)
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
