@@ -70,7 +70,7 @@ class Machines:
         """Hold each link to a rate, such as 100mbit, in both directions."""
         for node, name in enumerate(self.names[1:], 1):
             for space, device in ((self.names[0], f"v{node}"), (name, "eth0")):
-                qdisc = ["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "64kb", "latency", "400ms"]
+                qdisc = ["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "16kb", "latency", "400ms"]
                 subprocess.run(["ip", "netns", "exec", space, *qdisc], check=True, capture_output=True)
 
     @staticmethod

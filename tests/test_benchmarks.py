@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from namespaces import permitted
 from pytest_benchmark.cli import main as pytest_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -26,7 +27,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # In processes of their own, for seconds.
 DEAR = {
     *("agreement", "fast", "feeds", "fidelity", "flaredtdg", "memory", "memshare", "signal_memory", "snapshot_rivals"),
-    *("strategies", "partitioners"),
+    *("strategies", "partitioners", "slow_link"),
 }
 
 
@@ -36,6 +37,8 @@ def test_the_smallest_case_of_every_subject_runs(name, tmp_path, monkeypatch):
     """Its contestants do equal work, which they assert themselves, and the record holds every pass."""
     monkeypatch.setattr(turns, "SAMPLE_S", 0.0)
     monkeypatch.setattr(turns, "PAUSE_S", 0.0)
+    if name == "slow_link" and not permitted():
+        pytest.skip("network namespaces need root, and `ip netns`")
     subject = core.case.load(name)
     case = next(iter(subject.cases(True)))
     (scratch := tmp_path / "scratch").mkdir()
