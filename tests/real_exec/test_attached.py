@@ -258,6 +258,13 @@ def test_the_store_listens_where_ranks_meet_alone(pair: tuple[Attachment, Attach
     assert there == {"127.0.0.1"}
 
 
+def test_a_first_machine_that_others_cannot_reach_is_one_line() -> None:
+    """As where Debian's /etc/hosts gives a machine's own name a loopback address."""
+    starter = Starter("srun", 0, 2, 0, 1, "localhost", 1, True, "run")
+    with pytest.raises(MachineError, match=r"MASTER_ADDR localhost is (127.0.0.1|::1) on the first machine, which others cannot reach"):
+        Attachment(starter, {})
+
+
 def test_the_first_cause_is_told(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
     """Not what came of it on the others."""
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import torch.distributed as dist
@@ -66,7 +67,7 @@ class Attachment:
 
     def _connect(self, hosts: bool) -> TCPStore:
         host, port = self.starter.host, self.starter.port
-        listener = _listen(host, port) if hosts else None  # by itself it would listen on every interface
+        listener = _listen(host, port, self.starter.local_ranks < self.starter.ranks) if hosts else None
         return TCPStore(host, port, None, hosts, timedelta(seconds=MEET_S), wait_for_workers=False, master_listen_fd=listener)
 
     def _beat(self) -> None:
@@ -135,10 +136,15 @@ class Attachment:
                 time.sleep(ANSWER_S)
 
 
-def _listen(host: str, port: int) -> int:
-    """Return a socket, as a file descriptor, that listens at an address of this machine alone. Raises MachineError where it cannot."""
+def _listen(host: str, port: int, machines: bool) -> int:
+    """Return a socket, as a file descriptor, that listens at one address of this machine; a store by itself would listen on all.
+
+    Raises MachineError where it cannot, and where others of several `machines` could not reach it.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if machines and host != address[0] and ip_address(str(address[0]).partition("%")[0]).is_loopback:
+            raise MachineError(f"MASTER_ADDR {host} is {address[0]} on the first machine, which others cannot reach; set it to its address")
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
