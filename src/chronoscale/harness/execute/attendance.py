@@ -10,7 +10,7 @@ from functools import partial
 from torch.distributed import DistError
 
 from chronoscale.errors import MachineError, UserError
-from chronoscale.harness.execute.machine import this_device
+from chronoscale.harness.execute.machine import gpus, this_device
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.real_exec.ranks.attached import attach
 from chronoscale.real_exec.ranks.attached_rank import run_attached
@@ -30,7 +30,7 @@ def attend(starter: Starter) -> int:
 
 
 def _facts() -> dict[str, str]:
-    return fingerprint(this_device("auto"))
+    return fingerprint(this_device("auto")) | {"gpus": str(gpus())}
 
 
 def _leave(line: str) -> None:

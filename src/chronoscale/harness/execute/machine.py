@@ -67,9 +67,8 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
     For commands that execute. A warning says what was left out. Unchanged on a CPU, where ranks share a GPU, and where the file itself
     gives both `device: cuda` and `ranks`, which `check_seats` may refuse.
     """
-    starter = Starter.here()
-    machines = starter.ranks // starter.local_ranks if starter is not None else 1
-    there, asked = gpus() * machines, "ranks" in experiment.model_fields_set
+    there = sum(min(int(machine.facts["gpus"]), machine.ranks) for machine in machines()) or gpus()
+    asked = "ranks" in experiment.model_fields_set
     fits = max(experiment.ranks) <= there or experiment.share_gpu
     if this_device(experiment.device).type == "cpu" or (asked and experiment.device == "cuda") or fits:
         return experiment
