@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
@@ -158,6 +159,12 @@ class Cache:
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, hexadecimal."""
+    """Return the SHA-256 of a file's bytes, hexadecimal; read once in a process, unless its size or time has changed."""
+    status = path.stat()
+    return _hash(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _hash(path: Path, inode: int, size: int, mtime_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
