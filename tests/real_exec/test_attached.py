@@ -258,6 +258,19 @@ def test_the_store_listens_where_ranks_meet_alone(pair: tuple[Attachment, Attach
     assert there == {"127.0.0.1"}
 
 
+def test_ranks_that_are_dealt_out_in_turns_are_refused(tmp_path: Path) -> None:
+    """They would take another machine's clock for theirs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    starters = [Starter("mpirun", rank, 4, rank // 2, 2, "127.0.0.1", port, rank == 0, "run") for rank in range(4)]
+    with ThreadPoolExecutor() as threads:
+        meeting = [threads.submit(Attachment, starter, {}) for starter in starters]
+        for each in meeting:
+            with pytest.raises(UserError, match="mpirun: ranks have to be numbered machine by machine"):
+                each.result()
+
+
 def test_a_first_machine_that_others_cannot_reach_is_one_line() -> None:
     """As where Debian's /etc/hosts gives a machine's own name a loopback address."""
     starter = Starter("srun", 0, 2, 0, 1, "localhost", 1, True, "run")

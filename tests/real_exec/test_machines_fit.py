@@ -34,6 +34,8 @@ def test_each_pair_of_machines_has_its_own_link() -> None:
         ends = machine_of[int(schedule.rank[row])], machine_of[int(schedule.step[row])]
         bandwidth, latency = expected[min(ends), max(ends)]
         ns[row] = 1e9 * (latency + schedule.bytes[row] / bandwidth) * (1 if schedule.op[row] == Op.RECV else 0.1)  # sent is not received
+    vague = fit_pairs(schedule, measured(schedule, ns, clock_ns=5 * 10**6), MACHINES)
+    assert {(each.first, each.second) for each in vague} == {(0, 1), (0, 2)}  # of the others, no two sizes take as long as clocks agree
     for link in (links := fit_pairs(schedule, measured(schedule, ns), MACHINES)):
         bandwidth, latency = expected.pop((link.first, link.second))
         assert link.link.bandwidth == pytest.approx(bandwidth, rel=1e-3) and link.link.latency_s == pytest.approx(latency, abs=2e-7)
@@ -68,6 +70,8 @@ def test_a_machine_that_is_slower_stays_so() -> None:
     assert len(costs.pace) == 6 and costs.pace[2] / costs.pace[0] == pytest.approx(3) and costs.pace[3] == costs.pace[5]
     rows = schedule.tasks(Op.H2D)
     assert costs.predict(schedule, rows)[0] == pytest.approx(ns[rows], rel=0.01)
+    more = replace(schedule, ranks=7)  # of which nothing was measured
+    assert (costs.predict(more, rows)[0] == replace(costs, pace=()).predict(more, rows)[0]).all()
 
 
 def test_no_shorter_collective_is_believed_than_clocks_agree() -> None:

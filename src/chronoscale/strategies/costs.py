@@ -295,7 +295,7 @@ class FittedCosts:
                 source = Source.EXTRAPOLATED
             described = {name: getattr(schedule, name)[rows[chosen]].astype(np.float64) for name in DESCRIBED}
             values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
-            if self.pace:
+            if len(self.pace) == schedule.ranks:  # as many ranks as were profiled; on others, nothing is known of each
                 values = values * np.asarray(self.pace)[schedule.rank[rows[chosen]]]
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source

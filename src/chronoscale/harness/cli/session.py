@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.cli.output import err, print_table
 from chronoscale.harness.execute.machine import fit_ranks_to_gpus, fit_ranks_to_processes, machines, processes, sharing, this_device
 from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.content import digests
-from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.run_folder import MACHINES, Run
 from chronoscale.harness.runs.start import python_files, start
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import fingerprint
@@ -30,12 +32,17 @@ def begin(
     """
     if seats:
         experiment = fit_ranks_to_processes(fit_ranks_to_gpus(experiment))
-    here = fingerprint(this_device(experiment.device)) | sharing(experiment) | ({} if elastic else describe(machines()))
+    here = fingerprint(this_device(experiment.device)) | sharing(experiment)
     files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here |= fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
+    if (before := run.machines) != (there := describe(machines())):
+        if resumed:
+            names = [each.get("machines", "one machine") for each in (before, there)]
+            warnings.warn(f"{run.folder}: what was done on {names[0]} goes on on {names[1]}", ChronoscaleWarning, stacklevel=2)
+        run.write(MACHINES, there)
     if elastic:
         experiment = experiment.model_copy(update={"ranks": (elastic.of(processes(elastic.most)),)})
     return experiment, run

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
 
+import psutil
 from torch.distributed import DistError
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.execute.machine import gpus, this_device
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.real_exec.ranks.attached import attach
+from chronoscale.real_exec.ranks.attached_job import FOLDERS
 from chronoscale.real_exec.ranks.attached_rank import run_attached
-from chronoscale.real_exec.ranks.machines import check_versions
+from chronoscale.real_exec.ranks.machines import MEMORY, check_versions
 from chronoscale.real_exec.ranks.starter import Starter
 
 
 def attend(starter: Starter) -> int:
-    """Execute this process's ranks of the first process's command until that is over; return that command's exit code.
+    """Execute this process's ranks of the first process's command until that is over; return 0, however that ended: a launcher that sees a
+    process fail ends the first one, too, which has a line to print.
 
     Raises MachineError where the first process, or the store in which they meet, is lost.
     """
     try:
-        return attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
+        attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
     except DistError as error:
         raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
+    return 0
 
 
 def _facts() -> dict[str, str]:
-    return fingerprint(this_device("auto")) | {"gpus": str(gpus())}
+    return fingerprint(this_device("auto")) | {"gpus": str(gpus()), MEMORY: str(psutil.virtual_memory().available)}
 
 
 def _leave(line: str) -> None:
     """End this process, whose other threads wait for what will not come, and with it its rank."""
     print(f"error: {line}", file=sys.stderr, flush=True)
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 

@@ -143,5 +143,6 @@ def _copy(source: Path, part: Path) -> None:
 
 def _made_on(run: Run, device: torch.device) -> bool:
     """Whether a run was made on this machine's device with these libraries."""
-    here, there = fingerprint(device) | describe(machines()), run.environment
-    return all(there.get(key) == here.get(key) for key in ("device", "cores", "torch", "kernels", "chronoscale", "machines"))
+    here, there = fingerprint(device), run.environment
+    same = all(there.get(key) == here[key] for key in ("device", "cores", "torch", "kernels", "chronoscale"))
+    return same and run.machines == describe(machines())

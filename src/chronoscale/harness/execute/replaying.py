@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.execute.execution import COSTS
-from chronoscale.harness.execute.machine import machine_for, this_device
+from chronoscale.harness.execute.machine import machine_for, machines, this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planning.cost_models import costs_of_file, names_cost_file
 from chronoscale.harness.runs.passes import SPANS, load_passes, load_schedules
@@ -37,6 +38,9 @@ def replay_executed(experiment: Experiment, run: Run) -> None:
     Raises UserError when a schedule leaves the range that the costs were fitted on, or the machine's memory.
     """
     device = device_name(this_device(experiment.device))
+    if len({machine.of(max(experiment.ranks)) for machine in machines()} - {0}) > 1:
+        warning = "validate: machines have different numbers of ranks, and are replayed as if each but the last had as many as the largest"
+        warnings.warn(warning, ChronoscaleWarning, stacklevel=2)
 
     def make(ranks: int, part: Path) -> None:
         folder = run.folder / f"ranks-{ranks}"

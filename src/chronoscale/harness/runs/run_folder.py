@@ -15,7 +15,7 @@ from typing import Any, Literal
 from chronoscale.errors import NotFiniteError, UserError
 from chronoscale.records import Shape, read_json
 
-STATUS = "status.json"
+STATUS, MACHINES = "status.json", "machines.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class Run:
         as `read`.
         """
         return self.read("environment.json", dict[str, str])
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """Machines on which the run was begun or last went on, and in what they differ, by name; {} for one. Raises as `read`."""
+        return self.read(MACHINES, dict[str, str]) if (self.folder / MACHINES).exists() else {}
 
     def write(self, name: str, data: Any) -> None:
         """Write a JSON file of the run, whole or not at all."""

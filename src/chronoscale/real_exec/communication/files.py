@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.real_exec.communication.collective import Collective
+from chronoscale.real_exec.ranks import positions
 from chronoscale.records import write_atomically
+
+CHUNK = 1 << 23  # bytes that are sent at once
 
 
 def send_files(folder: Path, patterns: Sequence[str], collective: Collective, source: int = 0) -> None:
@@ -31,5 +34,10 @@ def broadcast_bytes(content: bytes, collective: Collective, source: int = 0) -> 
     """Return the bytes of the rank `source` on every rank; what the others pass is ignored. As bytes: nobody has to unpickle any."""
     own = collective.rank == source
     size = int(collective.sum_array(np.array([len(content) if own else 0], np.int64))[0])
-    sent = np.frombuffer(content, np.uint8) if own else np.zeros(size, np.uint8)
-    return bytes(collective.sum_array(sent)) if size else b""
+    received = bytearray()
+    for begin in range(0, size, CHUNK):
+        positions.own_page().set_text(f"sending files: {begin >> 20} of {size >> 20} MB")  # who watches sees that it goes on
+        length = min(CHUNK, size - begin)
+        sent = np.frombuffer(content, np.uint8, length, begin) if own else np.zeros(length, np.uint8)
+        received += bytes(collective.sum_array(sent))
+    return bytes(received)

@@ -15,14 +15,14 @@ from chronoscale.strategies.cluster import Link, PairLink
 from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 
-NAME = "messages"
+KIND = "messages"  # of the schedule
 
 
 def messages(ranks_of_machines: Sequence[range]) -> Schedule:
     """Return a schedule of messages, of every size in MESSAGES, both ways between the first ranks of each two machines, and between two
     ranks of each machine that has two. ranks_of_machines: the ranks of each. A row's `step` is the other rank, its `layer` the pair.
     """
-    builder = Builder(f"{NAME}-{ranks_of_machines[-1].stop}", ranks_of_machines[-1].stop, kind="collectives")
+    builder = Builder(f"{KIND}-{ranks_of_machines[-1].stop}", ranks_of_machines[-1].stop, kind=KIND)
     count = 0
     for pair, (first, second) in enumerate(_pairs(ranks_of_machines)):
         for size in MESSAGES:
@@ -37,13 +37,16 @@ def messages(ranks_of_machines: Sequence[range]) -> Schedule:
 def fit_pairs(schedule: Schedule, passes: Sequence[Pass], ranks_of_machines: Sequence[range]) -> tuple[PairLink, ...]:
     """Fit latency and bandwidth of each pair to measured passes over `messages`: T = alpha + n / B for the n bytes of a message.
 
-    A message lasts from when both ranks have come to when it is received.
+    A message lasts from when both ranks have come to when it is received. Those that took less than clocks agree are left out, and a pair
+    of which fewer than two sizes are left.
     """
-    ns = mean_durations(passes)
+    ns, clock_ns = mean_durations(passes), max(each.trace.clock_ns for each in passes)
     machine = {rank: number for number, ranks in enumerate(ranks_of_machines) for rank in ranks}
     links = []
     for pair, ends in enumerate(_pairs(ranks_of_machines)):
-        rows = np.flatnonzero((schedule.op == Op.RECV) & (schedule.layer == pair))
+        rows = np.flatnonzero((schedule.op == Op.RECV) & (schedule.layer == pair) & (ns >= clock_ns))
+        if len(np.unique(schedule.bytes[rows])) < 2:
+            continue
         alpha, beta = solve(np.stack([np.ones(len(rows)), schedule.bytes[rows].astype(np.float64)], axis=1), ns[rows])
         first, second = (machine[rank] for rank in ends)
         links.append(PairLink(first, second, Link(1e9 / max(beta, 1e-12), alpha / 1e9)))

@@ -124,13 +124,7 @@ def copy_samples(profiles: Sequence[KinetoProfile]) -> pd.DataFrame:
             if op is not Op.COPY and len(mine):
                 known: dict[str, Any] = dict.fromkeys((*DESCRIBED, "width", "variant", "alloc", "clock_ns"), 0)
                 known |= {"op": op.name, "lane": "", "collective": -1, "place": lane.name, "schedule": "modelled", "alone": False}
-                known |= {
-                    "ns": mine["ns"].to_numpy(),
-                    "bytes": mine["bytes"].to_numpy(),
-                    "ranks": profile.ranks,
-                    "spread": 0.0,
-                    "clock_ns": 0,
-                }
+                known |= {"ns": mine["ns"].to_numpy(), "bytes": mine["bytes"].to_numpy(), "ranks": profile.ranks, "spread": 0.0}
                 frames.append(pd.DataFrame(known))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from ipaddress import ip_address
+from itertools import pairwise
 from pathlib import Path
 
 import torch.distributed as dist
@@ -45,6 +46,8 @@ class Attachment:
             raise MachineError(f"{starter.name}: not all processes met at {starter.host}:{starter.port}: {_line(error)}") from None
         self.hosts = [host for host, _, _ in there]
         first = [rank for rank, (_, local_rank, _) in enumerate(there) if local_rank == 0]
+        if [local for _, local, _ in there] != [local for begin, end in pairwise([*first, starter.ranks]) for local in range(end - begin)]:
+            raise UserError(f"{starter.name}: ranks have to be numbered machine by machine; have it fill one machine after another")
         bounds = zip(first, [*first[1:], starter.ranks], strict=True)
         self.machines = tuple(Machine(there[begin][0], begin, end - begin, there[begin][2]) for begin, end in bounds)
         self._beats = {rank: ("", time.monotonic()) for rank in range(starter.ranks)}

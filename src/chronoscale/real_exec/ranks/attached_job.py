@@ -20,6 +20,7 @@ from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 CHUNK = 1 << 20  # bytes of a file in one message
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
+FOLDERS: list[Path] = []  # that this process has made, for who ends it at once
 RunRank = Callable[[str, Path, Job, str, int, Callable[[str], bool]], AttachedEnd]
 
 
@@ -111,7 +112,7 @@ class AttachedJob:
         while not self._store.check([key]):
             if words := self._process.lost(rank):
                 raise MachineError(words)
-            if self._store.check([end]):
+            if self._store.check([end]) and not self._store.check([key]):
                 raise MachineError(f"rank {rank} on {self._process.hosts[rank]} has ended")
             time.sleep(ANSWER_S)
         return self._store.get(key)
@@ -148,6 +149,7 @@ class AttachedJob:
         if own >= ranks:
             return
         folder = Path(tempfile.mkdtemp(prefix="chronoscale-attached-"))
+        FOLDERS.append(folder)
         try:
             job = self._receive(folder)
             entry, path = self._store.get(f"{self.key}/entry").decode(), folder / f"{job.name}.job.json"

@@ -9,6 +9,8 @@ from chronoscale.errors import UserError
 
 SAME = ("chronoscale", "python", "torch")  # versions that machines must have in common: they send each other what these have written
 
+MEMORY = "memory"  # bytes of a host that were free as the command began, among the facts
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -39,7 +41,7 @@ def describe(machines: Sequence[Machine]) -> dict[str, str]:
     """
     if len(machines) < 2:
         return {}
-    names = sorted({name for machine in machines for name in machine.facts})
+    names = sorted({name for machine in machines for name in machine.facts} - {MEMORY})
     different = [name for name in names if len({machine.facts.get(name, "none") for machine in machines}) > 1]
     facts = {f"{name} by machine": ", ".join(machine.facts.get(name, "none") for machine in machines) for name in different}
     return {"machines": ", ".join(f"{machine.host} ({machine.ranks})" for machine in machines), **facts}
