@@ -12,8 +12,8 @@ from chronoscale.real_exec.ranks.positions import Phase, pages
 
 PORT = 29517
 DAY_S = 86400
-# Mount an empty file system over each of some folders, then run a command; mounts of a namespace's process are its own.
-HIDE = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
+# Take a host name, mount an empty file system over each of some folders, then run a command; mounts of a namespace's process are its own.
+HIDE = 'hostname "$1"; shift; while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
 
 
 def _ip(*words: str, check: bool = True) -> bool:
@@ -51,8 +51,8 @@ class Machines:
         others = [str(self.home(each)) for each in range(len(self.names)) if each != node]
         where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
         meet = ["--master-addr", self.address(0), "--master-port", str(PORT)]
-        there = ["ip", "netns", "exec", self.names[node], "unshare", "--time", "--monotonic", str(node * DAY_S)]
-        hidden = ["sh", "-c", HIDE, "sh", *others, "--"]
+        there = ["ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
+        hidden = ["sh", "-c", HIDE, "sh", f"node{node}", *others, "--"]
         return subprocess.Popen(
             [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, "-m", "chronoscale", *words],
             cwd=self.home(node),

@@ -536,6 +536,6 @@ def test_a_rank_that_is_killed_is_named_with_its_host(tmp_path: Path) -> None:
         outputs = [process.communicate(timeout=60)[0] for process in started]
         assert time.monotonic() - begun < 60
         assert not any(made.pids(node) for node in (0, 1))
-    assert all(process.returncode for process in started)
+    assert [process.returncode for process in started] == [1, 0]  # who only attends leaves the failure to the first
     lines = [line for line in outputs[0].splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and "rank 1 of 'ranks-2' was lost (SIGKILL)" in lines[0] and f"(on {socket.gethostname()})" in lines[0], outputs
+    assert len(lines) == 1 and "rank 1 of 'ranks-2' was lost (SIGKILL)" in lines[0] and "(on node1)" in lines[0], outputs

@@ -160,7 +160,7 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     gpus_taken = 1 if experiment.share_gpu else ranks
     there = torch.cuda.mem_get_info(device)[1] * gpus_taken if device.type == "cuda" else psutil.virtual_memory().available
     if there_are := [machine for machine in machines() if machine.of(ranks)]:
-        there = there if device.type == "cuda" else min(int(machine.facts[MEMORY]) / machine.of(ranks) for machine in there_are) * ranks
+        there = there if device.type == "cuda" else min(int(machine.facts[MEMORY]) // machine.of(ranks) for machine in there_are) * ranks
     memory = there if experiment.memory is None else min(there, experiment.memory * ranks)
     cluster = presets.local_cpu(ranks, float(memory), link, costs.gather, costs.exchange)
     if (each := max((machine.of(ranks) for machine in machines()), default=ranks)) < ranks:
