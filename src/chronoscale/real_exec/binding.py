@@ -25,13 +25,7 @@ def _collectives(item: Item, schedule: Schedule, choice: ModelChoice, context: C
     return CollectiveProgram(schedule, context)
 
 
-KINDS: Mapping[str, Kind] = {
-    "collectives": Kind(_collectives),
-    "messages": Kind(_collectives),
-    **snapshots.KINDS,
-    **signals.KINDS,
-    **streams.KINDS,
-}
+KINDS: Mapping[str, Kind] = {"collectives": Kind(_collectives), **snapshots.KINDS, **signals.KINDS, **streams.KINDS}
 
 
 def kind_of(schedule: Schedule) -> Kind:

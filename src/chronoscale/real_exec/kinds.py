@@ -6,7 +6,7 @@ The table of what executes each is `real_exec.binding`; that imports torch, this
 from __future__ import annotations
 
 EXECUTED = (
-    *("collectives", "messages"),
+    "collectives",
     *("groups", "snapshots", "parts", "blocks", "sampled", "hybrid"),
     *("windows", "preparation"),
     *("events", "spread"),

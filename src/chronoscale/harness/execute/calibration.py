@@ -34,7 +34,7 @@ from chronoscale.real_exec.measurement.collectives import all_reduces
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.real_exec.measurement.fit import fit, fit_pace, tabulate_samples, with_enough_samples
 from chronoscale.real_exec.measurement.kernels import launch_ns
-from chronoscale.real_exec.measurement.pairs import KIND, fit_pairs, messages
+from chronoscale.real_exec.measurement.pairs import fit_pairs, is_messages, messages
 from chronoscale.real_exec.measurement.repeats import rank_sway
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.ranks.machines import describe
@@ -173,7 +173,7 @@ def fit_probes(experiment: Experiment, measured: Sequence[tuple[Schedule, list[P
 
     measured: schedules, each with its passes (timed repetitions).
     """
-    sent = [each for each in measured if each[0].kind == KIND]
+    sent = [each for each in measured if is_messages(each[0])]
     measured = [each for each in measured if each not in sent]
     device, table = this_device(experiment.device), tabulate_samples(measured)
     here = fingerprint(device) | sharing(experiment) | describe(machines())

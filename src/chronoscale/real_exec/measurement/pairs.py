@@ -15,14 +15,12 @@ from chronoscale.strategies.cluster import Link, PairLink
 from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 
-KIND = "messages"  # of the schedule
-
 
 def messages(ranks_of_machines: Sequence[range]) -> Schedule:
     """Return a schedule of messages, of every size in MESSAGES, both ways between the first ranks of each two machines, and between two
     ranks of each machine that has two. ranks_of_machines: the ranks of each. A row's `step` is the other rank, its `layer` the pair.
     """
-    builder = Builder(f"{KIND}-{ranks_of_machines[-1].stop}", ranks_of_machines[-1].stop, kind=KIND)
+    builder = Builder(f"messages-{ranks_of_machines[-1].stop}", ranks_of_machines[-1].stop, kind="collectives")
     count = 0
     for pair, (first, second) in enumerate(_pairs(ranks_of_machines)):
         for size in MESSAGES:
@@ -32,6 +30,11 @@ def messages(ranks_of_machines: Sequence[range]) -> Schedule:
                 builder.add(Op.RECV, Lane.COMM, common, {"rank": np.array([target]), "step": source})
                 count += 1
     return builder.finish()
+
+
+def is_messages(schedule: Schedule) -> bool:
+    """Return whether a schedule is one of `messages`."""
+    return schedule.kind == "collectives" and bool((schedule.op == Op.RECV).any())
 
 
 def fit_pairs(schedule: Schedule, passes: Sequence[Pass], ranks_of_machines: Sequence[range]) -> tuple[PairLink, ...]:
