@@ -56,8 +56,10 @@ def _in_processes(judge: Judge[T, R], tasks: Mapping[int, T], take: Take[R], wor
                 "--workers 1 takes least"
             ) from None
         except BaseException:
-            for process in list(pool._processes.values()):  # there is no public way before Python 3.14
+            for process in (begun := list(pool._processes.values())):  # there is no public way before Python 3.14
                 process.kill()
+            for process in begun:
+                process.join()  # what it kept is removed once it writes no more
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
