@@ -223,7 +223,8 @@ def _told(plan: Plan, task: Task) -> Mapping[str, int]:
     """Of a row of a snapshot of a window."""
     if task.step < 0:
         return {}
-    found = law_variables(plan.level, task.step, task.layer, plan.first[[task.unit]], plan.shrinks)
+    masks = plan.first[[task.unit]], plan.seen_first(task.step)[[task.unit]]
+    found = law_variables(plan.level, task.step, task.layer, *masks, plan.shrinks)
     return {name: int(np.asarray(value).item()) for name, value in found.items()}
 
 

@@ -58,6 +58,9 @@ EXACT: Mapping[Op, int] = MappingProxyType({})
 NEAR, WINDOWED, LITTLE = 0.12, 0.35, 16384  # bytes: laws of them are fitted, on larger graphs; so many take an H200 4 ns
 ATTENDED = {Op.BACKWARD: 2}  # of attention, in kernels: a chain of increments has one end
 
+# Nor does a law know that the gradient of a snapshot that stays finds its transposed graph: up to 1.65 times its bytes are said.
+STAYING = 0.6
+
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
@@ -117,16 +120,23 @@ def test_cells(name: str, model: str) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("name", "model", "spread"),
-    pairwise(product(("flaredtdg", "flaredtdg-remap", "full-history"), ("t-gcn", "evolvegcn-h", "mpnn-lstm"), ((1, 1), (2, 1), (2, 2)))),
+    ("name", "model", "spread", "apart"),
+    pairwise(
+        product(
+            ("flaredtdg", "flaredtdg-remap", "full-history"),
+            ("t-gcn", "evolvegcn-h", "mpnn-lstm"),
+            ((1, 1), (2, 1), (2, 2)),
+            (True, False),
+        )
+    ),
 )
-def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Windows of another length than was counted; all ranks have some of what is given up, and read others'. spread: layers, ranks."""
+def test_blocks(name: str, model: str, spread: tuple[int, int], apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of another length than was counted; all ranks have some of what is given up, and read others'. spread: layers, ranks. apart:
+    no window reads back over the epoch's split; those that do are more, of larger snapshots.
+    """
     layers, ranks = spread
-    if layers > 1:
-        request.applymarker(pytest.mark.xfail(reason="a defect: the last step's exchange and backward of a stack do less than is planned"))
     monkeypatch.setattr(remap, "kept_ids", remap.sorted_ids)  # as on a GPU
-    hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16))
+    hyper = Hyper(recency=Recency(Decay(2, 3, 0.6), 16, apart))
     chunks = Chunks((np.arange(DENSE.num_nodes) % 16).astype(np.int32), 16)
     shape, others = model_shape(model, INPUTS, HIDDEN, layers), AbsentPeers(ranks)
     work = Workload("w", statistics_of(DENSE), shape, hyper, chunking=ExactChunking(DENSE, chunks))
@@ -134,7 +144,7 @@ def test_blocks(name: str, model: str, spread: tuple[int, int], monkeypatch: pyt
     material = SnapshotMaterial(DENSE, INPUTS, hyper.variant)
     program = WindowProgram(schedule, material, chunks, Learner(SnapshotModel(shape), context), hyper, context)
     stacked = {Op.BACKWARD: 2} if shape.depth > 1 else EXACT  # no law tells all of a stack's of some fifty
-    assert not differences(schedule, program, stacked, WINDOWED)
+    assert not differences(schedule, program, stacked, WINDOWED if apart else STAYING)
 
 
 @pytest.fixture(scope="module")

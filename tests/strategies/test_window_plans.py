@@ -311,6 +311,20 @@ def test_windows_that_cross_the_split_or_do_not(apart: bool) -> None:
     assert schedule.iterations == snapshots - (1 + apart) * (DECAY.window - 1)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("strategy", [FLAREDTDG, FULL_HISTORY])
+def test_a_snapshot_is_seen_first_once_at_a_level(strategy: WindowStrategy, apart: bool) -> None:
+    """Also where windows before the split read what those after it have read."""
+    work = workload()
+    plan = strategy._plan(replace(work, hyper=replace(work.hyper, recency=replace(work.hyper.recency, apart=apart))), 2)
+    seen, window = set[tuple[int, int]](), len(plan.level)
+    for iteration, newest in enumerate(plan.newest):
+        pairs = [(int(newest) - (window - 1 - step), int(plan.level[step])) for step in range(window)]
+        assert [bool(plan.seen_first(step)[iteration]) for step in range(window)] == [pair not in seen for pair in pairs]
+        seen.update(pairs)
+    assert not plan.seen_first(window - 1).all() or apart  # otherwise nothing was told apart
+
+
 @pytest.mark.parametrize("feeding", ["", "store", "{}", '{"full": 2}', '{"full": 2, "lags": 3, "each": false}', '["each"]', "3"])
 def test_windows_that_are_unknown(feeding: str) -> None:
     with pytest.raises(UserError) as error:

@@ -142,7 +142,8 @@ class Descriptors(WindowSites):
 
     def _variables(self, slot: Slot) -> dict[str, ArrayLike]:
         """Return the variables of the laws of a row's kernels and bytes."""
-        variables = law_variables(self.level, slot.step, slot.layer, self.per_rank(self.first), self.shrinks)
+        masks = self.per_rank(self.first), self.per_rank(self.seen_first(slot.step))
+        variables = law_variables(self.level, slot.step, slot.layer, *masks, self.shrinks)
         return {**variables, "top": slot.layer == self.workload.model.layers - 1}
 
     def resident(self) -> int:

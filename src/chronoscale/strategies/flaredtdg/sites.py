@@ -77,6 +77,23 @@ class WindowSites:
         return np.append(self.first[1:], True)
 
     @cached_property
+    def _seen_first(self) -> Mask:
+        """Mask of the places of windows at which a snapshot is read for the first time in an epoch at its level, bool [iterations, window]:
+        windows that read back over the split find what those of the segment before have read.
+        """
+        snapshot = self.newest[:, None] - np.arange(len(self.level))[::-1]
+        pairs = np.stack([snapshot.ravel(), np.broadcast_to(self.level, snapshot.shape).ravel()])
+        mask = np.zeros(snapshot.size, bool)
+        mask[np.unique(pairs, axis=1, return_index=True)[1]] = True
+        return mask.reshape(snapshot.shape)
+
+    def seen_first(self, step: int) -> Mask:
+        """Return in which iterations the snapshot at a place of the window is read for the first time in an epoch at its level, bool
+        [iterations].
+        """
+        return self._seen_first[:, step]
+
+    @cached_property
     def blocks(self) -> BlockCounts:
         """Rows and edges that each rank has of every snapshot, at every level of shrinking. Raises UserError where a model (EvolveGCN-H)
         summarises more nodes than are retained."""
