@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ FAMILIES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "signals": (SIGNALS, ["ddp", "dist-index"]),
     "streams": (STREAMS, ["tgl-dist", "memshare"]),
 }
+
+
+def _losses(folder: Path) -> dict[str, np.ndarray]:
+    return {file.name: np.load(file) for file in folder.rglob("*-losses.npy")}
 
 
 def learnt(folder: Path) -> dict[str, Any]:
@@ -179,3 +184,71 @@ def test_a_full_disk_is_one_line_on_either_machine(tmp_path: Path, node: int) ->
             subprocess.run(["umount", full], check=True)
     assert "the disk is full; free some space and give the same command again" in lines[0]
     assert lines[0].count("error:") == 1 and ("(on node1)" in lines[0]) == bool(node)
+
+
+TWO_STRATEGIES = {
+    "dataset": {"name": "growth_small"},
+    "model": {"name": "wd-gcn", "hidden": 4},
+    "strategies": ["psg", "real-g+"],
+    "costs": "datasheet",  # the same plan of real-g+ in both runs, whatever is measured
+    "ranks": [2],
+    "repeats": 1,
+    "device": "cpu",
+}
+
+
+DDP = {
+    "dataset": {"name": "traffic_small"},
+    "model": {"name": "pgt-dcrnn", "hidden": 4},
+    "training": {"window": 4, "horizon": 3, "batches": 8},
+    "strategies": ["ddp"],
+    "ranks": [2],
+    "repeats": 2,
+    "device": "cpu",
+}
+
+
+@pytest.mark.parametrize("experiment", [TWO_STRATEGIES, DDP], ids=["snapshots", "ddp"])
+def test_two_machines_learn_what_two_ranks_of_one_do(tmp_path: Path, experiment: dict[str, Any]) -> None:
+    text = yaml.safe_dump(experiment)
+    (tmp_path / "exp.yaml").write_text(text)
+    single = subprocess.run(
+        [sys.executable, "-m", "chronoscale", "bench", "exp.yaml"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert not single.returncode, single.stderr
+    with machines(2, tmp_path) as made:
+        for node in (0, 1):
+            (tmp_path / f"node{node}").mkdir()
+        (tmp_path / "node0" / "exp.yaml").write_text(text)  # the other has no experiment, and no data
+        started = [made.torchrun(node, 1, "bench", "exp.yaml") for node in (0, 1)]
+        with ThreadPoolExecutor() as threads:
+            ends = [threads.submit(process.communicate, timeout=120) for process in started]
+            heard = set[str]()
+            while not all(end.done() for end in ends):
+                heard |= {address for node in (0, 1) for address in made.listening(node, besides=started[node].pid)}
+                time.sleep(0.2)
+            outputs = [end.result()[0] for end in ends]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    assert heard == {"10.97.0.1", "10.97.0.2"}
+    assert "clocks of the machines may differ by" in " ".join(outputs[0].split())
+    expected, losses = _losses(tmp_path / "runs"), _losses(tmp_path / "node0")
+    assert sorted(expected) == sorted(losses) and {f"{name}-losses.npy" for name in experiment["strategies"]} <= {*losses}
+    assert {name: values.tolist() for name, values in losses.items()} == {name: values.tolist() for name, values in expected.items()}
+    assert not _losses(tmp_path / "node1")
+
+
+def test_a_rank_that_is_killed_is_named_with_its_host(tmp_path: Path) -> None:
+    long = {**TWO_STRATEGIES, "strategies": ["psg"], "repeats": 5000}
+    with machines(2, tmp_path) as made:
+        (tmp_path / "node0").mkdir()
+        (tmp_path / "node0" / "exp.yaml").write_text(yaml.safe_dump(long))
+        started = [made.torchrun(node, 1, "bench", "exp.yaml") for node in (0, 1)]
+        victim = made.rank_process(1, timeout=60)
+        begun = time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        outputs = [process.communicate(timeout=60)[0] for process in started]
+        assert time.monotonic() - begun < 60
+        assert not any(made.pids(node) for node in (0, 1))
+    assert [process.returncode for process in started] == [1, 0]  # who only attends leaves the failure to the first
+    lines = [line for line in outputs[0].splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "rank 1 of 'ranks-2' was lost (SIGKILL)" in lines[0] and "(on node1)" in lines[0], outputs

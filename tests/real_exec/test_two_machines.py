@@ -6,8 +6,6 @@ server.
 
 import json
 import shutil
-import socket
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from attached_cases import meet
 
 from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.datasets import store
@@ -22,11 +21,9 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.job import Item, Job, Settings
-from chronoscale.real_exec.ranks import attached, attached_job
-from chronoscale.real_exec.ranks.attached import Attachment
+from chronoscale.real_exec.ranks import attached
 from chronoscale.real_exec.ranks.attached_rank import run_attached
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.real_exec.snapshots.published_plans import plan_folder
 from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
@@ -56,18 +53,10 @@ def job(tmp_path: Path) -> Job:
 @pytest.fixture
 def two_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`launch` has the second machine attend until the test is over."""
-    for each in (attached, attached_job):
-        monkeypatch.setattr(each, "LOOK_S", 0.01)
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    starters = [Starter("torchrun", rank, 2, 0, 1, "127.0.0.1", port, rank == 0, "run") for rank in (0, 1)]
+    first, second = meet(tmp_path, monkeypatch, machines=2)
+    monkeypatch.setattr(attached, "_own", first)
     with ThreadPoolExecutor() as threads:
-        first, second = threads.map(partial(Attachment, facts={}), starters)
-        monkeypatch.setattr(attached, "_own", first)
-        attending = threads.submit(second.attend, partial(run_attached, starters[1], lambda _: None), pytest.fail)
+        attending = threads.submit(second.attend, partial(run_attached, second.starter, lambda _: None), pytest.fail)
         yield
         first.close(0)
         assert attending.result() == 0
