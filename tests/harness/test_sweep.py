@@ -205,10 +205,10 @@ def test_workers_of_another_version_are_refused(dask_address, monkeypatch):
 
 def test_a_worker_of_another_version_that_comes_later_refuses_its_tasks(monkeypatch):
     sent = parcel.Packer().pack(square, 3)
-    assert parcel.work_off(sent).result == 9
+    assert parcel.compute(sent).result == 9
     monkeypatch.setattr(parcel, "version", lambda _: "9.9")
     with pytest.raises(UserError, match=r"dask: a worker on .* has Python 3.\d+ and chronoscale 9.9, and this is 3.\d+ and \d"):
-        parcel.work_off(sent)
+        parcel.compute(sent)
 
 
 def test_a_workload_is_sent_once():
@@ -219,7 +219,7 @@ def test_a_workload_is_sent_once():
     assert len(packer.shared) == 2 and parcels[0].workloads == parcels[2].workloads != parcels[1].workloads
     shared = packer.shared[parcels[0].workloads[0]]
     assert b"SignalStatistics" in shared.content and b"SignalStatistics" not in parcels[0].content
-    first, second = (pickle.loads(parcel.work_off(packer.pack(pickle.dumps, [works[0]]), shared).result)[0] for _ in range(2))
+    first, second = (pickle.loads(parcel.compute(packer.pack(pickle.dumps, [works[0]]), shared).result)[0] for _ in range(2))
     assert first.name == second.name == "a" and parcel._opened(shared) is parcel._opened(shared)
 
 

@@ -80,23 +80,23 @@ class Task:
         (planner,) = planners(experiment).values()
         if not (planner.partitioned or planner.chunked):
             return self
-        kept = _kept(run, experiment)
+        partitions = _partitions_run(run, experiment)
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
-            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, kept)
-        files = [file for file in sorted(kept.folder.rglob("*")) if file.is_file()]
-        return replace(self, cuts={str(file.relative_to(kept.folder)): file.read_bytes() for file in files})
+            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, partitions)
+        files = [file for file in sorted(partitions.folder.rglob("*")) if file.is_file()]
+        return replace(self, cuts={str(file.relative_to(partitions.folder)): file.read_bytes() for file in files})
 
     def read(self, run: Run) -> Task:
         """Return the task with its files read, so that any machine can simulate it; one that is refused meanwhile, as it is. Graph
         partitions are made once a `run`, as by `cut`."""
         try:
-            inputs, texts = _heard(lambda: _inputs(self, lambda experiment: _kept(run, experiment)))
+            inputs, texts = _with_warnings(lambda: _inputs(self, lambda experiment: _partitions_run(run, experiment)))
         except UserError:
             return self
         return replace(self, inputs=replace(inputs, warnings=texts))
 
 
-def _kept(run: Run, experiment: Experiment) -> Run:
+def _partitions_run(run: Run, experiment: Experiment) -> Run:
     """Where a run keeps the graph partitions of a candidate's experiment."""
     return Run(run.folder / "cuts" / _partition_key(experiment))
 
@@ -124,12 +124,12 @@ def judge(task: Task) -> Verdict:
 
     A strategy that refuses the experiment, or memory that does not suffice, is part of the verdict.
     """
-    verdict, texts = _heard(lambda: _judged(task))
+    verdict, texts = _with_warnings(lambda: _judged(task))
     before = task.inputs.warnings if task.inputs is not None else ()
     return replace(verdict, warnings=tuple(dict.fromkeys((*before, *texts))))
 
 
-def _heard(call: Callable[[], R]) -> tuple[R, tuple[str, ...]]:
+def _with_warnings(call: Callable[[], R]) -> tuple[R, tuple[str, ...]]:
     """Return what a call returns, and the texts of its warnings, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
@@ -145,9 +145,11 @@ def _judged(task: Task) -> Verdict:
         return Verdict(None, refused=str(error))
 
 
-def _inputs(task: Task, kept: Callable[[Experiment], Run]) -> CandidateInputs:
-    """Read what a candidate is simulated with. kept: called for the run that keeps its graph partitions. Raises UserError for one that its
-    strategy, the memory of this machine, or the data refuse.
+def _inputs(task: Task, partitions_run: Callable[[Experiment], Run]) -> CandidateInputs:
+    """Read what a candidate is simulated with.
+
+    partitions_run: called for the run that has its graph partitions. Raises UserError for one that its strategy, the memory of this
+    machine, or the data refuse.
     """
     for file in task.keys.get("modules", ()):
         modules.load(file)
@@ -155,7 +157,7 @@ def _inputs(task: Task, kept: Callable[[Experiment], Run]) -> CandidateInputs:
     (planner,) = planners(experiment).values()
     work = workload(experiment)
     _check_memory(planner, work, gpus)
-    work = workflow_of(experiment).partition_for_simulation(experiment, work, experiment.gpus, kept(experiment))[gpus]
+    work = workflow_of(experiment).partition_for_simulation(experiment, work, experiment.gpus, partitions_run(experiment))[gpus]
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     return CandidateInputs(experiment, planner, work, cluster, cluster_costs(experiment, cluster))
 

@@ -39,9 +39,9 @@ def machines() -> tuple[Machine, ...]:
     return attached.machines if attached else ()
 
 
-def processes(alone: int) -> int:
-    """Return how many processes of this command another launcher has started; `alone` where it was started without one."""
-    return Starter.processes(os.environ) or alone
+def processes(default: int) -> int:
+    """Return how many processes of this command another launcher has started; `default` where it was started without one."""
+    return Starter.processes(os.environ) or default
 
 
 def this_device(device: str) -> torch.device:
@@ -68,14 +68,14 @@ def fit_ranks_to_gpus(experiment: Experiment) -> Experiment:
     gives both `device: cuda` and `ranks`, which `check_seats` may refuse.
     """
     there = sum(min(int(machine.facts["gpus"]), machine.ranks) for machine in machines()) or gpus()
-    asked = "ranks" in experiment.model_fields_set
+    names_ranks = "ranks" in experiment.model_fields_set
     fits = max(experiment.ranks) <= there or experiment.share_gpu
-    if this_device(experiment.device).type == "cpu" or (asked and experiment.device == "cuda") or fits:
+    if this_device(experiment.device).type == "cpu" or (names_ranks and experiment.device == "cuda") or fits:
         return experiment
     fitting = tuple(count for count in experiment.ranks if count <= there) or (there,)
     runs = f"runs on {', '.join(map(str, fitting))} rank{'s' * (fitting != (1,))}"
     left = ", ".join(str(count) for count in experiment.ranks if count > there)
-    default = "" if asked else f" (ranks: {list(experiment.ranks)} is the default)"
+    default = "" if names_ranks else f" (ranks: {list(experiment.ranks)} is the default)"
     warning = (
         f"ranks: {there} GPU{'s' * (there > 1)} here, and a rank takes one: {runs}, not on {left}{default}; set device: cpu to run all of "
         "them on the CPU"

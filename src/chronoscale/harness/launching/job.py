@@ -12,7 +12,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.cli.experiment_argument import read_experiment
 from chronoscale.harness.cli.options import AsJson, File, Seed
 from chronoscale.harness.cli.output import err, print_rows, stage
-from chronoscale.harness.launching.packer import Packer
+from chronoscale.harness.launching.packer import JobPacker
 from chronoscale.harness.runs.start import start
 from chronoscale.real_exec.ranks import package
 from chronoscale.real_exec.ranks.bundle import Cache, Content
@@ -32,7 +32,7 @@ def pack(
         raise UserError("ranks: nothing is sent to other machines for one rank; name more")
     with stage("packing"), TemporaryDirectory(prefix="chronoscale-packing-") as temporary:
         run, _ = start(Path(temporary), "bench", experiment, file.read_text(), {})
-        packer = Packer(experiment, run)
+        packer = JobPacker(experiment, run)
         files = package.pack({f"ranks-{ranks}": packer.job(ranks) for ranks in counts}, folder)
     _print(files, f"packed into {folder}", as_json)
     if packer.unplanned:

@@ -1,4 +1,4 @@
-"""Packer: what `chronoscale bench` would send to other machines, as jobs that are never run."""
+"""JobPacker: what `chronoscale bench` would send to other machines, as jobs that are never run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chronoscale.strategies.workload import Workload
 
 
 @dataclass
-class Packer:
+class JobPacker:
     """Maker of the jobs of `chronoscale bench` with all files that their ranks read, below a run's folder, where nothing is executed.
 
     unplanned: strategies whose items have no schedule, since their plans wait for measured costs.

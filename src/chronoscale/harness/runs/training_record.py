@@ -79,9 +79,9 @@ def resized(epochs: Sequence[EpochRecord]) -> list[str]:
     """Say, for a training's notes, which epochs were trained on how many ranks, where that has changed (`train --elastic`); [] else."""
     known = [epoch for epoch in epochs if epoch.ranks]
     spans = [(ranks, [epoch.epoch for epoch in group]) for ranks, group in groupby(known, key=lambda epoch: epoch.ranks)]
-    said = ", ".join(f"{span[0]}..{span[-1]} on {ranks} rank{'s' * (ranks != 1)}" for ranks, span in spans)
+    epochs_by_ranks = ", ".join(f"{span[0]}..{span[-1]} on {ranks} rank{'s' * (ranks != 1)}" for ranks, span in spans)
     why = "a step is over what so many ranks train at once, so that losses are not those of one number of ranks"
-    return [f"Epochs {said}: {why}."] if len(spans) > 1 else []
+    return [f"Epochs {epochs_by_ranks}: {why}."] if len(spans) > 1 else []
 
 
 def launched(epochs: Sequence[EpochRecord]) -> list[str]:

@@ -193,12 +193,12 @@ def measure(
     if inputs is None:
         testbed.planner(point)  # a name that is wrong is no refusal
     try:
-        one = plan_and_replay(point, testbed, inputs)
+        replayed = plan_and_replay(point, testbed, inputs)
     except UserError as error:
         return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
-    values = {name: read(one) for name, read in known.items()}
+    values = {name: read(replayed) for name, read in known.items()}
     try:
-        testbed.check(one)
+        testbed.check(replayed)
     except UserError as error:
         timed = {name: NAN for name in values if name in TIMED or name.startswith(("part:", "part_share:"))}
         return StudyResult("out of memory", str(error), values | timed)

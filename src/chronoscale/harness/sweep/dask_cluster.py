@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.sweep.address import knock
-from chronoscale.harness.sweep.parcel import PACKAGE, Packer, carry, python_version, work_off
+from chronoscale.harness.sweep.parcel import PACKAGE, Packer, as_task, compute, python_version
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -42,9 +42,9 @@ def on_cluster(judge: Callable[[T], R], tasks: Mapping[int, T], take: Callable[[
     with _connected(address) as client:
         _check_alike(client)
         parcels = {number: packer.pack(judge, task) for number, task in tasks.items()}
-        shared = {digest: client.submit(carry, each, key=f"{PACKAGE}-{digest}") for digest, each in packer.shared.items()}
+        shared = {digest: client.submit(as_task, each, key=f"{PACKAGE}-{digest}") for digest, each in packer.shared.items()}
         futures = {
-            client.submit(work_off, parcel, *(shared[digest] for digest in parcel.workloads), pure=False): number
+            client.submit(compute, parcel, *(shared[digest] for digest in parcel.workloads), pure=False): number
             for number, parcel in parcels.items()
         }
         try:

@@ -110,12 +110,12 @@ def _opened(shared: SharedWorkload) -> Workload:
     return workload
 
 
-def carry(shared: SharedWorkload) -> SharedWorkload:
+def as_task(shared: SharedWorkload) -> SharedWorkload:
     """Return a shared workload as it is: as a task of its own it goes to each machine once, and is made anew where it is lost."""
     return shared
 
 
-def work_off(parcel: Parcel, *shared: SharedWorkload) -> Answer[Any]:
+def compute(parcel: Parcel, *shared: SharedWorkload) -> Answer[Any]:
     """Compute what is in a parcel, in this process. Raises what its function raises, and UserError in a process of other versions."""
     here = (python_version(), version(PACKAGE))
     if here != parcel.versions:

@@ -108,16 +108,18 @@ def fit_pace(
 
     measured: schedules with their passes, to which the costs were fitted.
     """
-    asked, fitted = replace(costs, extrapolate=True), {fit.curve for fit in costs.fits}
-    taken, said = np.zeros(ranks_of_machines[-1].stop), np.zeros(ranks_of_machines[-1].stop)
+    unbounded, fitted = replace(costs, extrapolate=True), {fit.curve for fit in costs.fits}
+    measured_ns, predicted_ns = np.zeros(ranks_of_machines[-1].stop), np.zeros(ranks_of_machines[-1].stop)
     for schedule, passes in measured:
         ns = mean_durations(passes)
         for code in set(np.unique(schedule.op).tolist()) - set(COLLECTIVES):
             of_op = schedule.tasks(Op(code))
             for rows in (of_op[chosen] for curve, chosen in curves(schedule, of_op) if curve in fitted):
-                np.add.at(taken, schedule.rank[rows], ns[rows])
-                np.add.at(said, schedule.rank[rows], asked.predict(schedule, rows)[0])
-    paces = [taken[ranks.start : ranks.stop].sum() / max(said[ranks.start : ranks.stop].sum(), 1.0) for ranks in ranks_of_machines]
+                np.add.at(measured_ns, schedule.rank[rows], ns[rows])
+                np.add.at(predicted_ns, schedule.rank[rows], unbounded.predict(schedule, rows)[0])
+    paces = [
+        measured_ns[ranks.start : ranks.stop].sum() / max(predicted_ns[ranks.start : ranks.stop].sum(), 1.0) for ranks in ranks_of_machines
+    ]
     return tuple(float(pace) for pace, ranks in zip(paces, ranks_of_machines, strict=True) for _ in ranks)
 
 

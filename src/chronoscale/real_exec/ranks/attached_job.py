@@ -130,9 +130,9 @@ class AttachedJob:
                     self._ends[rank] = AttachedEnd.lost(words)
         if waits:
             waiting = [f"{self.key}/waits/{rank}" for rank in others if rank not in self._ends]
-            said = [self._store.get(each).decode() for each in waiting if self._store.check([each])]
-            if len(said) == len(waiting) and all(said):
-                self._ends[0] = AttachedEnd.of(MachineError(f"ranks wait for each other: {'; '.join([waits, *said])}"))
+            places = [self._store.get(each).decode() for each in waiting if self._store.check([each])]
+            if len(places) == len(waiting) and all(places):
+                self._ends[0] = AttachedEnd.of(MachineError(f"ranks wait for each other: {'; '.join([waits, *places])}"))
         return any(end.failed for end in self._ends.values())
 
     def _gather(self, others: range) -> None:

@@ -104,8 +104,8 @@ class Starter:
     def processes(environment: Mapping[str, str]) -> int:
         """Return how many processes a launcher has started, also where that is one; 0 without a launcher."""
         starter = Starter.of(environment)
-        alone = (each for each in _LAUNCHERS.values() if each.rank in environment and environment.get(each.ranks) == "1")
-        return starter.ranks if starter else len(list(alone)[:1]) * (not environment.get(FOLDER))
+        single = (each for each in _LAUNCHERS.values() if each.rank in environment and environment.get(each.ranks) == "1")
+        return starter.ranks if starter else len(list(single)[:1]) * (not environment.get(FOLDER))
 
     def local_of(self, ranks: int) -> int:
         """Return how many of the first `ranks` processes are on this machine, where a launcher numbers them machine by machine."""

@@ -133,8 +133,8 @@ class EngineFeed(BaseFeed):
     def measure(self, rank: int, ranks: int) -> Moments:
         last = len(self.signal) if self.period == "series" else self.windows.training_steps
         bounds = (-(-last * rank // ranks), -(-last * (rank + 1) // ranks))
-        asked = self._engine.submit(self._rank, signal_moments, self._folder, self.windows, self.period, *bounds, pure=False)
-        moments: Moments = _gather(self._engine.client, asked)
+        future = self._engine.submit(self._rank, signal_moments, self._folder, self.windows, self.period, *bounds, pure=False)
+        moments: Moments = _gather(self._engine.client, future)
         return moments
 
     def materialise(self) -> None:
