@@ -21,7 +21,7 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks import attached, attached_job, attached_rank
 from chronoscale.real_exec.ranks.attached import Attachment
 from chronoscale.real_exec.ranks.attached_job import RunRank
-from chronoscale.real_exec.ranks.bundle import hash_file
+from chronoscale.real_exec.ranks.bundle import Cache, hash_file
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 from chronoscale.real_exec.ranks.route import address_of, interface_to
 from chronoscale.real_exec.ranks.starter import Starter
@@ -161,6 +161,20 @@ def test_a_rank_that_others_wait_for_is_no_deadlock(pair: tuple[Attachment, Atta
 
     with attending(first, second, compute):
         first.launch("", job_of(tmp_path), 2, tmp_path / "job.json", wait)
+
+
+def test_a_content_that_nobody_could_take_does_not_stay_in_the_store(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
+    (first, second), job = pair, job_of(tmp_path)
+    damaged = f"job/0/content/{hash_file(tmp_path / 'psg.parquet')}"
+
+    def refuse(cache: Cache, sha256: str, chunks: Iterator[bytes]) -> None:
+        raise MachineError("damaged")
+
+    with pytest.MonkeyPatch.context() as patch, attending(first, second, lambda *given: AttachedEnd()):
+        patch.setattr(Cache, "add", refuse)
+        with pytest.raises(MachineError, match="damaged"):
+            first.launch("", job, 2, tmp_path / "job.json", lambda *given: AttachedEnd())
+    assert not any(first.store.check([key]) for key in (damaged, f"{damaged}/0"))
 
 
 def test_a_full_disk_is_one_line(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:

@@ -85,17 +85,18 @@ class AttachedJob:
         """Send the others those contents that they lack, one file at a time; the store keeps none."""
         lacking = {rank: self._await_of(rank, f"lacks/{rank}").decode().split() for rank in others}
         for sha256 in sorted({each for needs in lacking.values() for each in needs}):
-            place = f"{self.key}/content/{sha256}"
-            with sources[sha256].open("rb") as file:
-                count = 0
-                while (chunk := file.read(CHUNK)) or not count:
-                    self._store.set(f"{place}/{count}", cast(str, chunk))  # it takes bytes
-                    count += 1
-            self._store.set(place, str(count))
-            for rank in (rank for rank in others if sha256 in lacking[rank]):
-                self._await_of(rank, f"has/{sha256}/{rank}")
-            for part in (place, *(f"{place}/{each}" for each in range(count))):
-                self._store.delete_key(part)
+            place, count = f"{self.key}/content/{sha256}", 0
+            try:
+                with sources[sha256].open("rb") as file:
+                    while (chunk := file.read(CHUNK)) or not count:
+                        self._store.set(f"{place}/{count}", cast(str, chunk))  # it takes bytes
+                        count += 1
+                self._store.set(place, str(count))
+                for rank in (rank for rank in others if sha256 in lacking[rank]):
+                    self._await_of(rank, f"has/{sha256}/{rank}")
+            finally:
+                for part in (place, *(f"{place}/{each}" for each in range(count))):
+                    self._store.delete_key(part)
 
     def _await_of(self, rank: int, name: str) -> bytes:
         """Return what another process says of the job; raises its own error where it says that it has failed."""
