@@ -21,7 +21,7 @@ from one_rank import here
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
 from chronoscale.harness.execute.calibration import interleave
-from chronoscale.harness.execute.watch import Watch, own_seconds
+from chronoscale.harness.execute.watch import TICKS, Watch, core_seconds, own_seconds
 from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
 from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
@@ -228,6 +228,14 @@ def test_what_ranks_and_their_server_do_is_no_noise(tmp_path: Path) -> None:
         wait(start("busy_rank", tmp_path / "job", 2, 1), "busy")
         spent = own_seconds() - before
     assert 0.5 < spent < 60  # 0.3 s a rank, and what a server that starts imports
+
+
+def test_what_other_cores_do_is_no_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a batch system gives each job cores of its own: user, nice, system, idle, iowait, irq, softirq, steal, guest."""
+    cores = ["cpu 9 9 9 9 9 9 9 9 9", "cpu0 1 2 3 4 5 6 7 8 0", "cpu1 100 0 0 900 0 0 0 0 50", "cpu10 10 0 20 50 0 0 10 30 0", "intr 7"]
+    (tmp_path / "stat").write_text("\n".join(cores))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 10})
+    assert core_seconds(tmp_path / "stat") == pytest.approx((1120 / TICKS, 140 / TICKS, 30 / TICKS))
 
 
 def test_what_another_process_does_is_noise() -> None:

@@ -18,9 +18,9 @@ CLUSTER = Cluster(
 )  # intra: 100 B/ns, inter: 10 B/ns
 
 
-def ns(text: str, ranks: int = 4) -> list[int]:
+def ns(text: str, ranks: int = 4, cluster: Cluster = CLUSTER) -> list[int]:
     schedule = write(text, ranks).schedule
-    rows, times = collective_times.times(schedule, CLUSTER)
+    rows, times = collective_times.times(schedule, cluster)
     result = np.full(len(schedule), -1)
     result[rows] = times
     return result.tolist()
@@ -60,6 +60,13 @@ def test_pairwise_all_to_all_is_as_slow_as_its_busiest_rank():
 def test_messages_take_the_link_between_their_ranks():
     assert ns("s: SEND@COMM rank=2 group=0 bytes=1000\nr: RECV@COMM rank=3 group=0 bytes=1000") == [2000 + 10] * 2
     assert ns("s: SEND@COMM rank=1 group=0 bytes=1000\nr: RECV@COMM rank=2 group=0 bytes=1000") == [5000 + 100] * 2
+
+
+def test_messages_between_machines_take_the_link_that_messages_measured():
+    cluster = replace(CLUSTER, message=Link(1e9, 1e-6))
+    assert ns("s: SEND@COMM rank=1 group=0 bytes=1000\nr: RECV@COMM rank=2 group=0 bytes=1000", cluster=cluster) == [1000 + 1000] * 2
+    assert ns("s: SEND@COMM rank=2 group=0 bytes=1000\nr: RECV@COMM rank=3 group=0 bytes=1000", cluster=cluster) == [2000 + 10] * 2
+    assert ns("r: ALLREDUCE@COMM all bytes=1000000", cluster=cluster) == ns("r: ALLREDUCE@COMM all bytes=1000000")
 
 
 def test_a_single_rank_takes_no_time_and_other_rows_are_left_out():

@@ -39,7 +39,7 @@ class Context:
     """Device, rank, communication and settings of this rank while it executes a job; by default a single rank on a CPU.
 
     virtual: it is one of several that this process executes. stack: what programs start (a data engine, for instance) ends when it is
-    closed.
+    closed. probing: rows are timed one by one, for a fit of costs.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -51,6 +51,7 @@ class Context:
     virtual: bool = False
     _of_process: dict[Hashable, Any] = field(default_factory=dict)
     _shared: dict[Hashable, Any] = field(default_factory=dict)
+    probing: bool = False
 
     @property
     def ranks(self) -> int:
@@ -98,13 +99,13 @@ class Context:
             send_files(folder, patterns, self.collective, source)
 
     def for_item(self, item: Item) -> Context:
-        """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and eager launches (no CUDA
-        graphs) if its rows are timed for a fit.
+        """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and, if its rows are timed for
+        a fit, eager launches (no CUDA graphs) and, on a CPU, one thread for all rows.
         """
         settings = self.settings
         if item.learning_rate:
             settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
-        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
+        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings, probing=item.probes)
 
     def lanes(self, schedule: Schedule) -> Lanes:
         """Return the streams or threads that run a schedule's rows on this rank's device.
@@ -113,7 +114,8 @@ class Context:
         """
         if self.virtual:
             return VirtualLanes()
-        threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
+        alone = self.probing or self.device.type != "cpu"
+        threads = Threads() if alone else Threads.of(schedule, self.settings.transfer_thread)
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 
