@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -109,7 +110,10 @@ class Bundle:
 
 
 class Cache:
-    """Files of this user on this machine by the SHA-256 of their contents, in a folder of mode 0700 in the temporary directory."""
+    """Files of this user on this machine by the SHA-256 of their contents, in a folder of mode 0700 in the temporary directory.
+
+    name: its own, which no other cache on any machine has.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         """Open the cache, or make it. Raises MachineError where somebody else owns its folder, or could open it."""
@@ -118,6 +122,10 @@ class Cache:
         status = self.folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
             raise MachineError(f"{self.folder}: not a folder that only you can open; remove it")
+        with self._locked():
+            if not (file := self.folder / ".name").exists():
+                file.write_text(uuid.uuid4().hex)
+            self.name = file.read_text()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
