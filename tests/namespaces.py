@@ -12,6 +12,8 @@ from chronoscale.real_exec.ranks.positions import Phase, pages
 
 PORT = 29517
 DAY_S = 86400
+CGROUPS = Path("/sys/fs/cgroup/memory")
+ENTER = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
 # Take a host name, mount an empty file system over each of some folders, then run a command; mounts of a namespace's process are its own.
 HIDE = 'hostname "$1"; shift; while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
 
@@ -39,6 +41,7 @@ class Machines:
 
     def __init__(self, names: list[str], folder: Path) -> None:
         self.names, self.folder = names, folder
+        self.groups: list[Path] = []
 
     def home(self, node: int) -> Path:
         """A machine's folder, in which commands run."""
@@ -51,7 +54,8 @@ class Machines:
         others = [str(self.home(each)) for each in range(len(self.names)) if each != node]
         where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
         meet = ["--master-addr", self.address(0), "--master-port", str(PORT)]
-        there = ["ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
+        inside = ["sh", "-c", ENTER, "sh", str(self.groups[node])] if self.groups else []
+        there = [*inside, "ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
         hidden = ["sh", "-c", HIDE, "sh", f"node{node}", *others, "--"]
         return subprocess.Popen(
             [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, "-m", "chronoscale", *words],
@@ -72,6 +76,13 @@ class Machines:
             for space, device in ((self.names[0], f"v{node}"), (name, "eth0")):
                 qdisc = ["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "16kb", "latency", "400ms"]
                 subprocess.run(["ip", "netns", "exec", space, *qdisc], check=True, capture_output=True)
+
+    def limit(self, memory: int) -> None:
+        """Hold what runs on each machine from now on, and its pages of files, to so many bytes."""
+        self.groups = [CGROUPS / name for name in self.names]
+        for group in self.groups:
+            group.mkdir()
+            (group / "memory.limit_in_bytes").write_text(str(memory))
 
     @staticmethod
     def address(node: int) -> str:
@@ -108,6 +119,7 @@ def machines(count: int, folder: Path) -> Iterator[Machines]:
     """Make so many machines; they are gone afterwards, and what ran on them is killed."""
     unique = f"chr{os.getpid() % 100000}"
     names = [f"{unique}n{node}" for node in range(count)]
+    made = Machines(names, folder)
     try:
         for node, name in enumerate(names):
             _ip("netns", "add", name)
@@ -122,10 +134,20 @@ def machines(count: int, folder: Path) -> Iterator[Machines]:
                 _ip("-n", names[0], "link", "set", f"v{node}", "up")
                 _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "eth0")
                 _ip("-n", name, "link", "set", "eth0", "up")
-        yield Machines(names, folder)
+        yield made
     finally:
         for name in names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
             for pid in pids:
                 subprocess.run(["kill", "-9", pid], capture_output=True)
             _ip("netns", "del", name, check=False)
+        for group in made.groups:
+            _leave(group)
+
+
+def _leave(group: Path) -> None:
+    """Remove a group, whose processes have been killed, once they are gone."""
+    until = time.monotonic() + 10
+    while (group / "cgroup.procs").read_text() and time.monotonic() < until:
+        time.sleep(0.05)
+    group.rmdir()
