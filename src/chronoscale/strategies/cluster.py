@@ -83,7 +83,7 @@ class Cluster:
     a machine, `inter` machines (one device's share).
 
     gather, exchange: links as all-gathers and all-to-alls see them, where those were measured for themselves; None: as all-reduces do.
-    message: as messages from one rank to another see `inter`, where those were measured.
+    messages: links as messages from one rank to another see them, for each two machines of which that was measured.
     host_memory: bytes a machine, shared by its devices' ranks. engine: a data engine such as Dask that fetches data that lie on other
     ranks: latency a request, each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the
     cluster has none. topology: the single links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they
@@ -106,7 +106,7 @@ class Cluster:
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
     tuning: NCCLConstants | None = None
     contention: bool = True
-    message: Link | None = None
+    messages: tuple[PairLink, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

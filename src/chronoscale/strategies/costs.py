@@ -261,11 +261,6 @@ class FittedCosts:
         return min((pair.link for pair in self.pairs if pair.first == pair.second), key=lambda link: link.bandwidth, default=None)
 
     @property
-    def between(self) -> Link | None:
-        """The slowest link between two machines, by messages; None where ranks were on one."""
-        return min((pair.link for pair in self.pairs if pair.first != pair.second), key=lambda link: link.bandwidth, default=None)
-
-    @property
     def machines_in_words(self) -> str:
         """The links between machines and inside them, and what rows take on each; '' where all ranks were on one."""
         links = [
