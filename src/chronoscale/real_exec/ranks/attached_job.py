@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -178,7 +177,7 @@ class AttachedJob:
             count = int(self._await_key(place, 0, f"{self.key}/stop"))
             cache.add(sha256, (self._store.get(f"{place}/{each}") for each in range(count)))
             self._store.set(f"{self.key}/has/{sha256}/{own}", "1")
-        return _absolute(Job.load(bundle.unpack(folder, cache)), folder)
+        return Job.load(bundle.unpack(folder, cache)).map_paths(lambda path: str(folder / path))
 
     def _is_over(self, waits: str) -> bool:
         """Return whether the job is over elsewhere, and say where this process's rank waits for others, where that has changed."""
@@ -186,17 +185,3 @@ class AttachedJob:
         if waits or self._store.check([key]):
             self._store.set(key, waits)
         return self._store.check([f"{self.key}/stop"]) or bool(self._process.lost(0))
-
-
-def _absolute(job: Job, folder: Path) -> Job:
-    """Return a job of a bundle with its relative paths below `folder`."""
-
-    def below(path: str) -> str:
-        return str(folder / path) if path else ""
-
-    items = tuple(
-        replace(each, schedule=below(each.schedule), dataset=below(each.dataset), parts=below(each.parts), prepare=below(each.prepare))
-        for each in job.items
-    )
-    settings = replace(job.settings, topology=below(job.settings.topology))
-    return replace(job, items=items, settings=settings, modules=tuple(below(each) for each in job.modules), out=below(job.out))

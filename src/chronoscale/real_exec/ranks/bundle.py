@@ -48,8 +48,8 @@ class Bundle:
         sources, files, places, texts = dict[str, Path](), list[Content](), dict[str, str](), dict[str, str]()
 
         def place(name: str) -> str:
-            if not name or name in places:
-                return places.get(name, "")
+            if name in places:
+                return places[name]
             source = Path(name)
             if not source.exists():
                 raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
@@ -66,12 +66,7 @@ class Bundle:
                 sources[digest] = file
             return own
 
-        items = tuple(
-            replace(each, schedule=place(each.schedule), dataset=place(each.dataset), parts=place(each.parts), prepare=place(each.prepare))
-            for each in job.items
-        )
-        settings = replace(job.settings, topology=place(job.settings.topology))
-        relative = replace(job, items=items, settings=settings, modules=tuple(place(file) for file in job.modules), out="out")
+        relative = replace(replace(job, out="").map_paths(place), out="out")
         return cls({JOB: json.dumps(asdict(relative)), **texts}, tuple(files)), sources
 
     def to_json(self) -> str:
