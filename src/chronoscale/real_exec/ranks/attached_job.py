@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +11,13 @@ from torch._C._distributed_c10d import Store  # torch.distributed's, which does 
 
 from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.attached_folders import make_folder, remove_folder
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 
 CHUNK = 1 << 20  # bytes of a file in one message
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
-FOLDERS: list[Path] = []  # that this process has made, for who ends it at once
 RunRank = Callable[[str, Path, Job, str, int, Callable[[str], bool]], AttachedEnd]
 
 
@@ -148,8 +146,7 @@ class AttachedJob:
         own, ranks = self._process.rank, int(self._store.get(f"{self.key}/ranks"))
         if own >= ranks:
             return
-        folder = Path(tempfile.mkdtemp(prefix="chronoscale-attached-"))
-        FOLDERS.append(folder)
+        folder = make_folder()
         try:
             job = self._receive(folder)
             entry, path = self._store.get(f"{self.key}/entry").decode(), folder / f"{job.name}.job.json"
@@ -164,7 +161,7 @@ class AttachedJob:
             self._store.set(f"{self.key}/end/{own}", end.to_json())
             raise
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         self._store.set(f"{self.key}/end/{own}", end.to_json())
 
     def _receive(self, folder: Path) -> Job:
