@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.contents_bound import make_room, note_use
 from chronoscale.records import read_json
 
 JOB = "job.json"
@@ -121,16 +122,22 @@ class Cache:
             yield
 
     def lacks(self, bundle: Bundle) -> list[str]:
-        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first."""
-        lacking = list[str]()
+        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first.
+
+        Makes room for them, by `make_room`, whose errors it raises; contents of the bundle stay, since they are used now.
+        """
+        lacking = dict[str, int]()
         with self._locked():
             for file in bundle.files:
                 path = self.folder / file.sha256
                 if path.exists() and (path.stat().st_size != file.size or hash_file(path) != file.sha256):
                     path.unlink()
-                if not path.exists() and file.sha256 not in lacking:
-                    lacking.append(file.sha256)
-        return lacking
+                if path.exists():
+                    note_use(path)
+                else:
+                    lacking[file.sha256] = file.size
+            make_room(self.folder, sum(lacking.values()))
+        return [*lacking]
 
     def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
         """Write a content that was received to the cache, whole or not at all; read no chunk where another rank of this machine has written
