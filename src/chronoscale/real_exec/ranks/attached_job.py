@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -15,14 +12,15 @@ from torch._C._distributed_c10d import Store  # torch.distributed's, which does 
 
 from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.attached_folders import make_folder, remove_folder
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
+from chronoscale.real_exec.ranks.contents_bound import held
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 
 CHUNK = 1 << 20  # bytes of a file in one message
 BATCH = 32  # messages; the store holds two batches at most
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
-FOLDERS: list[Path] = []  # that this process has made, for who ends it at once
 RunRank = Callable[[str, Path, Job, str, int, Callable[[str], bool]], AttachedEnd]
 
 
@@ -176,13 +174,13 @@ class AttachedJob:
         own, ranks = self._process.rank, int(self._store.get(f"{self.key}/ranks"))
         if own >= ranks:
             return
-        folder = Path(tempfile.mkdtemp(prefix="chronoscale-attached-"))
-        FOLDERS.append(folder)
+        folder = make_folder()
         try:
             job = self._receive(folder)
             entry, path = self._store.get(f"{self.key}/entry").decode(), folder / f"{job.name}.job.json"
             job.save(path)
-            end = run(entry, path, job, self._meeting, ranks, self._is_over)
+            with held(folder):
+                end = run(entry, path, job, self._meeting, ranks, self._is_over)
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)
         except OSError as error:
@@ -192,7 +190,7 @@ class AttachedJob:
             self._store.set(f"{self.key}/end/{own}", end.to_json())
             raise
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         self._store.set(f"{self.key}/end/{own}", end.to_json())
 
     def _receive(self, folder: Path) -> Job:
@@ -204,7 +202,7 @@ class AttachedJob:
             count = int(self._await_first(f"content/{sha256}"))  # the first has heard from all, also from those that wait for this cache
             cache.add(sha256, self._chunks(sha256, count, cache))
             self._store.set(f"{self.key}/has/{sha256}/{own}", "1")
-        return _absolute(Job.load(bundle.unpack(folder, cache)), folder)
+        return Job.load(bundle.unpack(folder, cache)).map_paths(lambda path: str(folder / path))
 
     def _chunks(self, sha256: str, count: int, cache: Cache) -> Iterator[bytes]:
         """Receive a content, `count` chunks of it, and say which batches have been taken into the cache."""
@@ -220,17 +218,3 @@ class AttachedJob:
         if waits or self._store.check([key]):
             self._store.set(key, waits)
         return self._store.check([f"{self.key}/stop"]) or bool(self._process.lost(0))
-
-
-def _absolute(job: Job, folder: Path) -> Job:
-    """Return a job of a bundle with its relative paths below `folder`."""
-
-    def below(path: str) -> str:
-        return str(folder / path) if path else ""
-
-    items = tuple(
-        replace(each, schedule=below(each.schedule), dataset=below(each.dataset), parts=below(each.parts), prepare=below(each.prepare))
-        for each in job.items
-    )
-    settings = replace(job.settings, topology=below(job.settings.topology))
-    return replace(job, items=items, settings=settings, modules=tuple(below(each) for each in job.modules), out=below(job.out))

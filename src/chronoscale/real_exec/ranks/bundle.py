@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.contents_bound import make_room, note_use
 from chronoscale.records import read_json
 
 JOB = "job.json"
@@ -49,8 +50,8 @@ class Bundle:
         sources, files, places, texts = dict[str, Path](), list[Content](), dict[str, str](), dict[str, str]()
 
         def place(name: str) -> str:
-            if not name or name in places:
-                return places.get(name, "")
+            if name in places:
+                return places[name]
             source = Path(name)
             if not source.exists():
                 raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
@@ -67,12 +68,7 @@ class Bundle:
                 sources[digest] = file
             return own
 
-        items = tuple(
-            replace(each, schedule=place(each.schedule), dataset=place(each.dataset), parts=place(each.parts), prepare=place(each.prepare))
-            for each in job.items
-        )
-        settings = replace(job.settings, topology=place(job.settings.topology))
-        relative = replace(job, items=items, settings=settings, modules=tuple(place(file) for file in job.modules), out="out")
+        relative = replace(replace(job, out="").map_paths(place), out="out")
         return cls({JOB: json.dumps(asdict(relative)), **texts}, tuple(files)), sources
 
     def to_json(self) -> str:
@@ -134,16 +130,22 @@ class Cache:
             yield
 
     def lacks(self, bundle: Bundle) -> list[str]:
-        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first."""
-        lacking = list[str]()
+        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first.
+
+        Makes room for them, by `make_room`, whose errors it raises; contents of the bundle stay, since they are used now.
+        """
+        lacking = dict[str, int]()
         with self._locked():
             for file in bundle.files:
                 path = self.folder / file.sha256
                 if path.exists() and (path.stat().st_size != file.size or hash_file(path) != file.sha256):
                     path.unlink()
-                if not path.exists() and file.sha256 not in lacking:
-                    lacking.append(file.sha256)
-        return lacking
+                if path.exists():
+                    note_use(path)
+                else:
+                    lacking[file.sha256] = file.size
+            make_room(self.folder, sum(lacking.values()))
+        return [*lacking]
 
     def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
         """Write a content that was received to the cache, whole or not at all; read no chunk where another rank of this machine has written
