@@ -209,7 +209,7 @@ class AttachedJob:
         place = f"content/{sha256}"
         for number in range(count):
             yield self._await_first(f"{place}/{number}")
-            if number % BATCH == BATCH - 1 or number == count - 1:
+            if number % BATCH == BATCH - 1:
                 self._store.set(f"{self.key}/{place}/taken/{number // BATCH}/{cache.name}", "1")
 
     def _is_over(self, waits: str) -> bool:
