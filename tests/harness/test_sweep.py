@@ -252,6 +252,29 @@ def test_an_absence_is_of_one_piece(monkeypatch):
         nobody.look()
 
 
+class Gathered:
+    """Two results, as Dask's `as_completed` has them; the second is not ready at the first look."""
+
+    def __init__(self) -> None:
+        self.left, self.ready, self.thread_condition = [2, 1], [True, False, False, True], threading.Condition()
+
+    def is_empty(self) -> bool:
+        return not self.left
+
+    def has_ready(self) -> bool:
+        return self.ready.pop(0)
+
+    def __next__(self) -> int:
+        return self.left.pop()
+
+
+def test_a_result_ends_an_absence():
+    """Whatever the scheduler said last; it is asked where nothing is ready."""
+    said = list[str]()
+    nobody = SimpleNamespace(end=lambda: said.append("end"), look=lambda: said.append("look"))
+    assert list(dask_cluster._as_done(Gathered(), nobody)) == [1, 2] and said == ["end", "look", "end"]
+
+
 def test_workers_of_another_version_are_refused(dask_address, monkeypatch):
     who = "(scheduler|worker) tcp://.*"
     with monkeypatch.context() as patch:
