@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from relay import relayed
+
 from chronoscale.real_exec.ranks.positions import Phase, pages
 
 PORT = 29517
@@ -104,11 +106,15 @@ class Machines:
 
 
 @contextmanager
-def machines(count: int, folder: Path) -> Iterator[Machines]:
-    """Make so many machines; they are gone afterwards, and what ran on them is killed."""
+def machines(count: int, folder: Path, delay_s: float | None = None) -> Iterator[Machines]:
+    """Make so many machines; they are gone afterwards, and what ran on them is killed. delay_s: by how much a relay in a namespace of its
+    own delays every packet between the first and another.
+    """
     unique = f"chr{os.getpid() % 100000}"
-    names = [f"{unique}n{node}" for node in range(count)]
+    names, between = [f"{unique}n{node}" for node in range(count)], f"{unique}r"
+    ends = [f"{side}{node}" for node in range(1, count) for side in "ab"] if delay_s is not None else []
     try:
+        _ip("netns", "add", between)
         for node, name in enumerate(names):
             _ip("netns", "add", name)
             _ip("-n", name, "link", "set", "lo", "up")
@@ -117,14 +123,21 @@ def machines(count: int, folder: Path) -> Iterator[Machines]:
                 _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "br0")
                 _ip("-n", name, "link", "set", "br0", "up")
             else:
-                _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
-                _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0")
+                if ends:
+                    _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", f"a{node}", "netns", between)
+                    _ip("-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"b{node}", "netns", between)
+                else:
+                    _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
+                _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0", *(["mtu", "9000"] if ends else []))
                 _ip("-n", names[0], "link", "set", f"v{node}", "up")
                 _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "eth0")
-                _ip("-n", name, "link", "set", "eth0", "up")
-        yield Machines(names, folder)
+                _ip("-n", name, "link", "set", "eth0", "up", *(["mtu", "9000"] if ends else []))
+        for end in ends:
+            _ip("-n", between, "link", "set", end, "addrgenmode", "none", "mtu", "9000", "up")
+        with relayed(between, ends, delay_s or 0.0):
+            yield Machines(names, folder)
     finally:
-        for name in names:
+        for name in (*names, between):
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
             for pid in pids:
                 subprocess.run(["kill", "-9", pid], capture_output=True)
