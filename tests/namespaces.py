@@ -5,13 +5,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+
+from relay import relayed
 
 from chronoscale.real_exec.ranks.positions import Phase, pages
 
 PORT = 29517
 DAY_S = 86400
+CGROUPS = Path("/sys/fs/cgroup/memory")
+ENTER = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
 # Take a host name, mount an empty file system over each of some folders, then run a command; mounts of a namespace's process are its own.
 HIDE = 'hostname "$1"; shift; while [ "$1" != -- ]; do mount -t tmpfs none "$1"; shift; done; shift; exec "$@"'
 
@@ -39,6 +43,8 @@ class Machines:
 
     def __init__(self, names: list[str], folder: Path) -> None:
         self.names, self.folder = names, folder
+        self.groups: list[Path] = []
+        self.cores: list[int] = []
 
     def home(self, node: int) -> Path:
         """A machine's folder, in which commands run."""
@@ -51,7 +57,9 @@ class Machines:
         others = [str(self.home(each)) for each in range(len(self.names)) if each != node]
         where = ["--nnodes", str(len(self.names)), "--nproc-per-node", str(ranks), "--node-rank", str(node)]
         meet = ["--master-addr", self.address(0), "--master-port", str(PORT)]
-        there = ["ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
+        inside = ["sh", "-c", ENTER, "sh", str(self.groups[node])] if self.groups else []
+        own = ["taskset", "-c", str(self.cores[node])] if self.cores else []
+        there = [*inside, *own, "ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
         hidden = ["sh", "-c", HIDE, "sh", f"node{node}", *others, "--"]
         return subprocess.Popen(
             [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, *options, "-m", "chronoscale", *words],
@@ -72,6 +80,18 @@ class Machines:
             for space, device in ((self.names[0], f"v{node}"), (name, "eth0")):
                 qdisc = ["tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "16kb", "latency", "400ms"]
                 subprocess.run(["ip", "netns", "exec", space, *qdisc], check=True, capture_output=True)
+
+    def pin(self) -> None:
+        """Give each machine one core of its own, for what runs on it from now on, as long as there are enough."""
+        there = sorted(os.sched_getaffinity(0))
+        self.cores = [there[node % len(there)] for node in range(len(self.names))]
+
+    def limit(self, memory: int) -> None:
+        """Hold what runs on each machine from now on, and its pages of files, to so many bytes."""
+        self.groups = [CGROUPS / name for name in self.names]
+        for group in self.groups:
+            group.mkdir()
+            (group / "memory.limit_in_bytes").write_text(str(memory))
 
     @staticmethod
     def address(node: int) -> str:
@@ -104,11 +124,16 @@ class Machines:
 
 
 @contextmanager
-def machines(count: int, folder: Path) -> Iterator[Machines]:
-    """Make so many machines; they are gone afterwards, and what ran on them is killed."""
+def machines(count: int, folder: Path, delay_s: float | None = None) -> Iterator[Machines]:
+    """Make so many machines; they are gone afterwards, and what ran on them is killed. delay_s: by how much a relay in a namespace of its
+    own delays every packet between the first and another.
+    """
     unique = f"chr{os.getpid() % 100000}"
-    names = [f"{unique}n{node}" for node in range(count)]
+    names, between = [f"{unique}n{node}" for node in range(count)], f"{unique}r"
+    ends = [f"{side}{node}" for node in range(1, count) for side in "ab"] if delay_s is not None else []
+    made = Machines(names, folder)
     try:
+        _ip("netns", "add", between)
         for node, name in enumerate(names):
             _ip("netns", "add", name)
             _ip("-n", name, "link", "set", "lo", "up")
@@ -117,15 +142,32 @@ def machines(count: int, folder: Path) -> Iterator[Machines]:
                 _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "br0")
                 _ip("-n", name, "link", "set", "br0", "up")
             else:
-                _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
-                _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0")
+                if ends:
+                    _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", f"a{node}", "netns", between)
+                    _ip("-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"b{node}", "netns", between)
+                else:
+                    _ip("-n", names[0], "link", "add", f"v{node}", "type", "veth", "peer", "name", "eth0", "netns", name)
+                _ip("-n", names[0], "link", "set", f"v{node}", "master", "br0", *(["mtu", "9000"] if ends else []))
                 _ip("-n", names[0], "link", "set", f"v{node}", "up")
                 _ip("-n", name, "addr", "add", f"{Machines.address(node)}/24", "dev", "eth0")
-                _ip("-n", name, "link", "set", "eth0", "up")
-        yield Machines(names, folder)
+                _ip("-n", name, "link", "set", "eth0", "up", *(["mtu", "9000"] if ends else []))
+        for end in ends:
+            _ip("-n", between, "link", "set", end, "addrgenmode", "none", "mtu", "9000", "up")
+        with relayed(between, ends, delay_s or 0.0) if ends else nullcontext():
+            yield made
     finally:
-        for name in names:
+        for name in (*names, between):
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
             for pid in pids:
                 subprocess.run(["kill", "-9", pid], capture_output=True)
             _ip("netns", "del", name, check=False)
+        for group in made.groups:
+            _leave(group)
+
+
+def _leave(group: Path) -> None:
+    """Remove a group, whose processes have been killed, once they are gone."""
+    until = time.monotonic() + 10
+    while (group / "cgroup.procs").read_text() and time.monotonic() < until:
+        time.sleep(0.05)
+    group.rmdir()

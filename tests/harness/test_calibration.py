@@ -21,7 +21,7 @@ from one_rank import here
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, work_ns
 from chronoscale.harness.execute.calibration import interleave
-from chronoscale.harness.execute.watch import Watch, own_seconds
+from chronoscale.harness.execute.watch import TICKS, Watch, core_seconds, own_seconds
 from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
 from chronoscale.harness.workflows.workflow import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
@@ -230,6 +230,14 @@ def test_what_ranks_and_their_server_do_is_no_noise(tmp_path: Path) -> None:
     assert 0.5 < spent < 60  # 0.3 s a rank, and what a server that starts imports
 
 
+def test_what_other_cores_do_is_no_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a batch system gives each job cores of its own: user, nice, system, idle, iowait, irq, softirq, steal, guest."""
+    cores = ["cpu 9 9 9 9 9 9 9 9 9", "cpu0 1 2 3 4 5 6 7 8 0", "cpu1 100 0 0 900 0 0 0 0 50", "cpu10 10 0 20 50 0 0 10 30 0", "intr 7"]
+    (tmp_path / "stat").write_text("\n".join(cores))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 10})
+    assert core_seconds(tmp_path / "stat") == pytest.approx((1120 / TICKS, 140 / TICKS, 30 / TICKS))
+
+
 def test_what_another_process_does_is_noise() -> None:
     with subprocess.Popen([sys.executable, "-S", "-c", f"{BUSY}main('')\nprint(flush=True); input()"], **PIPES) as other:
         before = own_seconds()
@@ -265,7 +273,9 @@ def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     assert Noise.load_from(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
 
 
-@pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 0), (4, 1, 1, 0), (2, 2, 1, 0), (9, 4, 1, 2)])
+@pytest.mark.parametrize(
+    ("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 2), (4, 2, 3, 0), (4, 1, 1, 0), (2, 2, 1, 1), (9, 4, 1, 2)]
+)
 def test_ranks_have_cores_of_their_own_where_there_are_enough(monkeypatch, cores, ranks, threads, each):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
     assert cores_per_rank(ranks, threads) == each

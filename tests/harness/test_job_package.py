@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,16 @@ import yaml
 from command_line import command, one_line
 from rank_families import FAMILIES, Write, families_in
 
+from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import UserError
 from chronoscale.harness.execute import execution
-from chronoscale.real_exec.job import Job
+from chronoscale.harness.execute.jobs import add_data
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
+from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.workload import ModelShape, Workload
+
+OWN = {"snapshots": "psg.schedule.parquet", "streams": "parts.json", "signals": "dist-index.prepare.parquet"}  # of what is made for ranks
 
 
 @pytest.fixture
@@ -45,11 +52,20 @@ def lacking(file: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> set[st
 def test_nothing_travels_that_was_packed_and_unpacked(family: str, experiment: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     file, cache = experiment(family), Cache()
     everything = lacking(file, cache, monkeypatch)
+    assert OWN[family] in everything
     command("job", "pack", file, "--into", "package")
     shutil.move("package", "carried")
     assert [path.name for path in Path("tmp").iterdir()] == [cache.folder.name]
     command("job", "unpack", "carried")
     assert lacking(file, cache, monkeypatch) == set() != everything
+
+
+def test_an_item_names_its_partition(tmp_path: Path) -> None:
+    """Whether or not its data are prepared."""
+    work = Workload("x", SignalStatistics(100, 5, 1, 4), ModelShape("m", "gcn", "gru", 1, 1, 1, 1, 1))
+    item = Item("psg", "schedule", "data", work.hyper)
+    made = add_data(item, tmp_path, strategy("psg"), work, 2, "parts.npy")
+    assert made == replace(item, parts="parts.npy") and not list(tmp_path.iterdir())
 
 
 def test_a_schedule_that_waits_for_measured_costs_is_left_out(

@@ -1,6 +1,7 @@
 """`launch slurm`: the script, what it runs where a stand-in for Slurm is on the path, and what is refused."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -63,8 +64,9 @@ def test_the_script_asks_for_what_was_asked(folder: Path) -> None:
     assert subprocess.run(["bash", "-n", "job.sh"]).returncode == 0
 
 
-def test_the_script_starts_a_task_a_rank(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command("launch", "slurm", ODD, *TWO_BY_TWO, "--command", "train", "--into", "job.sh")
+@pytest.mark.parametrize("options", [(), ("--strategy", "psg", "--runs", "runs of $USER; it's `mine`", "--json")])
+def test_the_script_starts_a_task_a_rank(folder: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    command("launch", "slurm", ODD, *TWO_BY_TWO, "--into", "job.sh", "--", "train", *options)
     stub(folder, "scontrol", '[ "$*" = "show hostnames n[7-8]" ] && printf "n7\\nn8\\n"', monkeypatch)
     stub(folder, "srun", 'printf "%s\\0" "$PWD" "$MASTER_ADDR" "$MASTER_PORT" "$@" > "$SEEN"', monkeypatch)
     job = {"SLURM_JOB_ID": "1234567", "SLURM_JOB_NODELIST": "n[7-8]", "SLURM_RESTART_COUNT": "2", "SEEN": str(folder / "seen")}
@@ -73,9 +75,9 @@ def test_the_script_starts_a_task_a_rank(folder: Path, monkeypatch: pytest.Monke
     assert "job 1234567, start 3: 4 ranks meet at n7:24567" in done.stdout
     where, address, port, *words = (folder / "seen").read_text().split("\0")[:-1]
     assert (where, address, port) == (str(folder), "n7", "24567")
-    assert words[-5:] == [sys.executable, "-m", "chronoscale", "train", ODD]
+    assert words[(at := words.index(sys.executable)) :] == [sys.executable, "-m", "chronoscale", "train", ODD, *options]
     sizes = {"--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=2"}
-    assert set(words[:-5]) == sizes | {"--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"}
+    assert set(words[:at]) == sizes | {"--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1", "--export=ALL"}
 
 
 @pytest.mark.parametrize("missing", ["scontrol", "SLURM_JOB_ID"])
@@ -131,15 +133,34 @@ def test_where_there_is_no_sbatch_one_line_says_so(
         (("exp.yaml", *TWO_BY_TWO, "--partition", "a\n#SBATCH --uid=0"), "--partition 'a\\n#SBATCH --uid=0': expected characters"),
         (("exp.yaml", *TWO_BY_TWO, "--account", "a\\"), "--account 'a\\\\': expected characters"),
         (("exp.yaml", *TWO_BY_TWO, "--job-name", ""), "--job-name '': expected characters"),
-        (("two\nlines.yaml", *TWO_BY_TWO), "path 'two\\nlines.yaml': expected characters"),
-        (("exp.yaml", *TWO_BY_TWO, "--command", "trian"), "trian"),
-        (("exp.yaml", *TWO_BY_TWO, "--command", "keys"), "--command keys: takes no experiment file"),
+        (("two\nlines.yaml", *TWO_BY_TWO), "word 'two\\nlines.yaml': expected characters"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "trian"), "trian"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "keys"), "-- keys: takes no experiment file"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "--epochs", 3), "-- --epochs: expected a command before its options"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--elastci", "2:4"), "-- train --elastci 2:4: No such option: --elastci"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--epochs", "many"), "-- train --epochs many: Invalid value for '--epochs'"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--epochs"), "Option '--epochs' requires an argument"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "other.yaml"), "-- train other.yaml: Got unexpected extra argument"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "bench", "--strategy", "psg"), "-- bench --strategy psg: No such option: --strategy"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--strategy", "psgg"), "psgg"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--epochs", -3), "epochs"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--ranks", 4, "--elastic", "2:4"), "--elastic chooses the number of ranks"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--elastic", "4:2"), "--elastic: '4:2', expected MIN:MAX"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--ranks", 8), "ranks: 8, and 2 nodes of 2 are 4 ranks"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--elastic", "5:8"), "--elastic: at least 5 ranks, and 2 nodes of 2 are 4 ranks"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "train", "--runs", ""), "word '': expected characters"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "compare", "--target", "mse=low"), "--target mse=low: expected a number"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "compare", "--gpus", "8", "--ranks", 2), "give one of them"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "compare", "--dask", "tcp://a:1"), "--dask simulates epochs on --gpus"),
+        (("exp.yaml", *TWO_BY_TWO, "--", "advise", "--objective", "beauty"), "beauty"),
+        (("virtual.yaml", *TWO_BY_TWO, "--", "bench"), "virtual: true: bench measures times"),
     ],
 )
 def test_what_cannot_be_is_one_line(words: tuple[object, ...], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "cuda.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "device": "cuda"}))
+    (folder / "virtual.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "virtual": True}))
     (folder / "two\nlines.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    command("launch", "slurm", *words, "--into", "job.sh", expect=2)
+    command("launch", "slurm", "--into", "job.sh", *words, expect=2)
     assert said in one_line(capsys)
     assert not (folder / "job.sh").exists()
 
@@ -147,6 +168,38 @@ def test_what_cannot_be_is_one_line(words: tuple[object, ...], said: str, folder
 def test_tasks_without_a_rank_are_warned_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command("launch", "slurm", "exp.yaml", "--nodes", 4, "--tasks-per-node", 2)
     assert "4 nodes of 2 are 8 ranks, and the experiment has at most 4 (ranks: [4])" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "runs"),
+    [
+        ((), ["bench", "exp.yaml"]),
+        (("--", "bench"), ["bench", "exp.yaml"]),
+        (("--", "train", "exp.yaml", "--epochs", 3), ["train", "exp.yaml", "--epochs", "3"]),
+        (("--", "train", "--elastic", "2:8"), ["train", "exp.yaml", "--elastic", "2:8"]),
+        (("--", "compare", "--target", "mse=0.1", "--seeds", 2), ["compare", "exp.yaml", "--target", "mse=0.1", "--seeds", "2"]),
+    ],
+)
+def test_what_comes_last_is_run(given: tuple[object, ...], runs: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ranks that a training may do without are none too few."""
+    command("launch", "slurm", "exp.yaml", *TWO_BY_TWO, *given)
+    printed = capsys.readouterr()
+    assert shlex.split(printed.out.rpartition("\\\n")[2])[1:] == ["-m", "chronoscale", *runs]
+    assert "warning" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--ranks", 2), "the experiment has at most 2 (ranks: [2])"), (("--elastic", "1:3"), "--elastic takes at most 3")],
+)
+def test_ranks_of_the_command_count(options: tuple[object, ...], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("launch", "slurm", "exp.yaml", *TWO_BY_TWO, "--", "train", *options)
+    assert f"2 nodes of 2 are 4 ranks, and {said}: the others would wait" in " ".join(capsys.readouterr().err.split())
+
+
+def test_help_of_the_command_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("launch", "slurm", "exp.yaml", *TWO_BY_TWO, "--into", "job.sh", "--", "train", "--help")
+    assert "--elastic" in capsys.readouterr().out and not (folder / "job.sh").exists()
 
 
 @pytest.mark.slow

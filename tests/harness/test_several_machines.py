@@ -19,8 +19,8 @@ from chronoscale.strategies.cluster import Link, PairLink
 from chronoscale.strategies.costs import FittedCosts
 
 SetMachines = Callable[..., None]
-LINK, INSIDE, FASTER = Link(1e8, 1e-3), Link(5e9, 1e-5), Link(9e9, 1e-5)
-COSTS = FittedCosts("here", (), {}, LINK, pairs=(PairLink(0, 1, LINK), PairLink(0, 0, FASTER), PairLink(1, 1, INSIDE)))
+LINK, INSIDE, FASTER, BETWEEN = Link(1e8, 1e-3), Link(5e9, 1e-5), Link(9e9, 1e-5), Link(2e8, 1e-4)
+COSTS = FittedCosts("here", (), {}, LINK, pairs=(PairLink(0, 1, BETWEEN), PairLink(0, 0, FASTER), PairLink(1, 1, INSIDE)))
 EXPERIMENT = {"dataset": "growth_small", "model": {"name": "wd-gcn", "hidden": 4}, "strategies": ["psg"], "device": "cpu"}
 
 
@@ -31,7 +31,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> SetMachines:
     def these(*given: tuple[str, int, int, int]) -> None:
         first = [sum(ranks for _, ranks, _, _ in given[:number]) for number in range(len(given))]
         there = tuple(
-            Machine(host, begin, ranks, {MEMORY: str(memory * 10**9), "gpus": str(gpus)})
+            Machine(host, begin, ranks, {MEMORY: str(memory * 10**9), "gpus": str(gpus), "cores": str(2 * memory)})
             for begin, (host, ranks, memory, gpus) in zip(first, given, strict=True)
         )
         for module in (machine, profiles, replaying, session):
@@ -45,8 +45,10 @@ def test_the_cluster_is_that_of_the_machines(on: SetMachines) -> None:
     cluster = machine.this_machine(check({**EXPERIMENT, "ranks": [4]}, "x"), COSTS, 4)
     assert (cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.origin) == ("a (2), b (2)", 2, 2, "fitted on these machines")
     assert (cluster.intra, cluster.inter) == (INSIDE, LINK) and cluster.device.memory == 2e9  # the smaller machine's, a rank
+    assert cluster.device.cores == 4.0 and cluster.messages == COSTS.pairs
     fewer = machine.this_machine(check({**EXPERIMENT, "ranks": [2]}, "x"), COSTS, 2)
     assert (fewer.nodes, fewer.gpus_per_node, fewer.name, fewer.intra) == (1, 2, "local-cpu", LINK) and fewer.device.memory == 4e9
+    assert fewer.device.cores == 8.0 and fewer.messages == ()
 
 
 def test_a_link_inside_machines_that_was_not_measured_is_that_between_them(on: SetMachines) -> None:

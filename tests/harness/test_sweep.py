@@ -8,18 +8,20 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask.config
 import pytest
 import sweep_cases
 from distributed import Client, LocalCluster, Security
+from distributed.utils import sync
 from self_signed import certificates
 from sweep_cases import die, litter, refuse, square, wait_at_gate, warn
 
 from chronoscale import modules
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.errors import ChronoscaleWarning, MachineError, UserError
-from chronoscale.harness.sweep import dask_cluster, parcel
+from chronoscale.harness.sweep import absence, dask_cluster, parcel
 from chronoscale.harness.sweep.address import knock
 from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.strategies.workload import ModelShape, Workload
@@ -187,6 +189,90 @@ def test_a_scheduler_without_workers(monkeypatch):
         pytest.raises(MachineError, match=r"has no workers; start some with `dask worker tcp://"),
     ):
         taken(square, TASKS, dask=cluster.scheduler_address)
+
+
+def losing(cluster: LocalCluster, comes_back: bool, results: dict[int, int]) -> None:
+    """Sweep three tasks on one worker, which is lost after the first; perhaps another one comes half a second later."""
+
+    def lose(number: int, value: int) -> None:
+        results[number] = value
+        if len(results) == 1:
+            sync(cluster.loop, cluster.scheduler.remove_worker, cluster.workers[0].address, stimulus_id="test")
+            sync(cluster.loop, cluster.workers[0].close)
+            cases.GATE.set()
+            if comes_back:
+                threading.Timer(0.5, cluster.scale, (2,)).start()
+
+    (cases := sweep_cases).CALLS.clear()
+    cases.GATE.clear()
+    sweep(wait_at_gate, {0: 1, 1: 2, 2: 3}, lose, dask=cluster.scheduler_address)
+
+
+def test_a_cluster_that_stays_without_workers_ends_the_sweep(monkeypatch):
+    """What was done by then is kept."""
+    monkeypatch.setattr(absence, "NOBODY_S", 0.3)
+    monkeypatch.setattr(absence, "ASK_S", 0.1)
+    results: dict[int, int] = {}
+    with LocalCluster(**{**THREADS, "n_workers": 1}, protocol="tcp") as cluster:
+        expected = rf"^dask: the scheduler at {cluster.scheduler_address} has had no workers for 0 s; start some with .*goes on with what"
+        with pytest.raises(MachineError, match=expected):
+            losing(cluster, False, results)
+        assert len(results) == 1 and not cluster.scheduler.tasks
+
+
+def test_a_worker_that_comes_in_time_goes_on(monkeypatch):
+    monkeypatch.setattr(absence, "NOBODY_S", 20.0)
+    monkeypatch.setattr(absence, "ASK_S", 0.1)
+    results: dict[int, int] = {}
+    with LocalCluster(**{**THREADS, "n_workers": 1}, protocol="tcp") as cluster:
+        losing(cluster, True, results)
+    assert results == {0: 1, 1: 2, 2: 3}
+
+
+def test_an_absence_is_of_one_piece(monkeypatch):
+    """Workers that are seen, and results, end it; the scheduler is asked once a second."""
+    now, workers, asked = [0.0], dict[str, int](), list[float]()
+    monkeypatch.setattr(absence.time, "monotonic", lambda: now[0])
+    client = SimpleNamespace(nthreads=lambda: asked.append(now[0]) or workers)
+    nobody = absence.Absence(client, "tcp://a:1")
+    for now[0] in (0.5, 1, 1.5, 2, 60.9):
+        nobody.look()
+    assert asked == [1, 2, 60.9]
+    workers["w"] = 1
+    now[0] = 62.0
+    nobody.look()
+    workers.clear()
+    for now[0] in (63, 122.9):
+        nobody.look()
+    nobody.end()
+    now[0] = 124
+    nobody.look()
+    now[0] = 184
+    with pytest.raises(MachineError, match="tcp://a:1 has had no workers for 60 s"):
+        nobody.look()
+
+
+class Gathered:
+    """Two results, as Dask's `as_completed` has them; the second is not ready at the first look."""
+
+    def __init__(self) -> None:
+        self.left, self.ready, self.thread_condition = [2, 1], [True, False, False, True], threading.Condition()
+
+    def is_empty(self) -> bool:
+        return not self.left
+
+    def has_ready(self) -> bool:
+        return self.ready.pop(0)
+
+    def __next__(self) -> int:
+        return self.left.pop()
+
+
+def test_a_result_ends_an_absence():
+    """Whatever the scheduler said last; it is asked where nothing is ready."""
+    said = list[str]()
+    nobody = SimpleNamespace(end=lambda: said.append("end"), look=lambda: said.append("look"))
+    assert list(dask_cluster._as_done(Gathered(), nobody)) == [1, 2] and said == ["end", "look", "end"]
 
 
 def test_workers_of_another_version_are_refused(dask_address, monkeypatch):

@@ -13,9 +13,10 @@ from attached_cases import job_of
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import MachineError, UserError
-from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, hash_file
 from chronoscale.records import read_json
+from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
 def test_a_bundle_has_what_ranks_read_and_no_absolute_path(tmp_path: Path) -> None:
@@ -104,3 +105,20 @@ def test_a_cache_that_others_can_open_is_refused(tmp_path: Path) -> None:
     (folder := tmp_path / "cache").mkdir(mode=0o755)
     with pytest.raises(MachineError, match="only you can open"):
         Cache(folder)
+
+
+def test_every_path_of_a_job_is_changed_and_what_is_not_set_is_not(tmp_path: Path) -> None:
+    job, seen = job_of(tmp_path), list[str]()
+
+    def change(path: str) -> str:
+        seen.append(path)
+        return f"there/{Path(path).name}"
+
+    changed = job.map_paths(change)
+    names = ["psg.parquet", "data", "parts.npy", "prepare.parquet", "topology.xml", "mine.py", "out"]
+    assert [Path(path).relative_to(tmp_path).as_posix() for path in seen] == names
+    item = changed.items[0]
+    read = [item.schedule, item.dataset, item.parts, item.prepare, changed.settings.topology, *changed.modules, changed.out]
+    assert read == [f"there/{name}" for name in names]
+    bare = Job("x", (Item("psg", "", "", Hyper()),), "", ModelChoice("wd-gcn"), 1)
+    assert bare.map_paths(change) == bare

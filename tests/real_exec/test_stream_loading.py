@@ -10,10 +10,13 @@ from pairwise import fast, pairwise
 from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.streams import batch as batches
 from chronoscale.real_exec.streams import feature_cache as caches
+from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.workload import EventHyper
@@ -199,3 +202,17 @@ def test_features_are_those_of_the_events_that_were_sampled(monkeypatch, tmp_pat
     schedule = planned(folder, choice("tgat"), own, name)
     execute(schedule, program(folder, schedule, choice("tgat"), own), CpuLanes(False), "cpu")
     assert sum(seen) > 20
+
+
+def test_files_of_features_are_read_without_pages_ahead(tmp_path):
+    """Rows are read here and there: on a file larger than memory, what the system reads ahead drives out what is needed."""
+    folder = prepared(tmp_path, stream(features=3))
+    material = StreamMaterial.of(Item("x", "", str(folder), hyper("tgn")), choice("tgn"), Context())
+    path, at_random = "", set[str]()
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        path = line.split()[-1] if "-" in line.split()[0] else path
+        if line.startswith("VmFlags:") and "rr" in line.split():
+            at_random.add(path)
+    own = {str(tmp_path / "stream" / f"{name}.npy") for name in ("features", "node_features")}
+    assert own <= at_random and str(tmp_path / "stream" / "t.npy") not in at_random
+    assert material.node_features is material.data.whole.stream.node_features

@@ -14,8 +14,10 @@ from stream_case import choice, hyper, planned, prepared, stream
 from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.lanes import CpuLanes, Threads, make_lanes
 from chronoscale.real_exec.execution.task import Task
+from chronoscale.real_exec.job import Item
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, IN_ORDER
 from chronoscale.strategies.registry import strategy
@@ -91,16 +93,28 @@ def test_lanes_that_share_a_thread() -> None:
     assert len(beside) == 2 and len(both) == 3
 
 
-def test_who_gets_a_thread() -> None:
-    """Schedules whose exchanges may overlap: windows on several ranks, and pipelines of batches; no other schedule's do."""
+def windows() -> Workload:
     graphs = GrowthGraph.rmat(40, 120, 12, 0.1, 1).sequence().without_self_edges()
     chunks = ExactChunking(graphs, Chunks((np.arange(40) % 16).astype(np.int32), 16))
-    work = Workload("w", statistics_of(graphs), model_shape("t-gcn", 2, 4, 2, 2), Hyper(task="degrees"), chunking=chunks)
+    return Workload("w", statistics_of(graphs), model_shape("t-gcn", 2, 4, 2, 2), Hyper(task="degrees"), chunking=chunks)
+
+
+def test_who_gets_a_thread() -> None:
+    """Schedules whose exchanges may overlap: windows on several ranks, and pipelines of batches; no other schedule's do."""
+    work = windows()
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), False) == Threads(False, True)
     assert Threads.of(FLAREDTDG.plan(work, 2, UNUSED), True) == Threads(True, True)
     assert Threads.of(FLAREDTDG.plan(work, 1, UNUSED), False) == Threads()
     assert Threads.of(IN_ORDER.plan(work, 2, UNUSED), False) == Threads()  # nothing would run beside it
     assert Threads.of(strategy("esdg").plan(work, 2, UNUSED), False) == Threads()
+
+
+def test_rows_that_are_timed_for_a_fit_run_alone() -> None:
+    """On one thread, whatever could run beside them: what a row takes beside others is the simulator's to say."""
+    schedule, context = FLAREDTDG.plan(windows(), 2, UNUSED), Context()
+    fitted, trained = (context.for_item(Item("x", "", "", Hyper(), probes=probes)) for probes in (True, False))
+    assert fitted.lanes(schedule).streams == (tuple(Lane),)
+    assert trained.lanes(schedule).streams == context.lanes(schedule).streams == make_lanes(CPU, Threads(communication=True)).streams
 
 
 @pytest.mark.parametrize("name", ["memshare", "mspipe", "disttgl", "tgl-dist", "memshare-negatives"])

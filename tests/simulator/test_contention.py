@@ -114,3 +114,20 @@ def test_nothing_that_was_measured_together_is_shared_once_more() -> None:
         UncontendedRows.of(schedule, measured, NsCosts()).shares is None and UncontendedRows.of(schedule, FREE, NsCosts()).crossed is None
     )
     assert UncontendedRows.of(schedule, H200, DatasheetCosts(H200.device)).shares is not None
+
+
+@pytest.mark.parametrize(("cores", "sample", "kernel"), [(1.0, 2000, 3000), (1.5, 1333, 2333), (2.0, 1000, 2000), (0.0, 1000, 2000)])
+def test_threads_of_a_cpu_rank_share_its_cores_but_for_those_that_wait(cores: float, sample: int, kernel: int) -> None:
+    """What costs say of a GPU's memory and SMs is of none here; every rank has cores of its own."""
+    wants = "nodes=90 edges=90" if cores else ""
+    text = f"""
+    s: SAMPLE@HOST {wants} ns=1000
+    k: AGGREGATE@COMPUTE {wants} ns=2000
+    f: FETCH@H2D {wants} ns=1500
+    r: ALLREDUCE@COMM all bytes=1200
+    """
+    made = gpus(2, contention=True)
+    written = write(text, 2)
+    trace = both(written.schedule, replace(made, device=replace(made.device, on_host=True, cores=cores)), Half())
+    ends = {label: [written.span(trace, f"{label}/{rank}")[1] for rank in (0, 1)] for label in "skfr"}
+    assert ends == {"s": [sample] * 2, "k": [kernel] * 2, "f": [1500] * 2, "r": [1200] * 2}

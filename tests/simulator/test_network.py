@@ -9,7 +9,7 @@ from notation import gpus, write
 from chronoscale.simulator import presets
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.presets import local_cpu
-from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.strategies.cluster import Cluster, Device, Link, PairLink
 from chronoscale.strategies.trace import Source
 
 DEVICE = Device("d", 1e9, 1e12, 1e12, Link(1e9, 0.0), 0.0)
@@ -18,9 +18,9 @@ CLUSTER = Cluster(
 )  # intra: 100 B/ns, inter: 10 B/ns
 
 
-def ns(text: str, ranks: int = 4) -> list[int]:
+def ns(text: str, ranks: int = 4, cluster: Cluster = CLUSTER) -> list[int]:
     schedule = write(text, ranks).schedule
-    rows, times = collective_times.times(schedule, CLUSTER)
+    rows, times = collective_times.times(schedule, cluster)
     result = np.full(len(schedule), -1)
     result[rows] = times
     return result.tolist()
@@ -60,6 +60,22 @@ def test_pairwise_all_to_all_is_as_slow_as_its_busiest_rank():
 def test_messages_take_the_link_between_their_ranks():
     assert ns("s: SEND@COMM rank=2 group=0 bytes=1000\nr: RECV@COMM rank=3 group=0 bytes=1000") == [2000 + 10] * 2
     assert ns("s: SEND@COMM rank=1 group=0 bytes=1000\nr: RECV@COMM rank=2 group=0 bytes=1000") == [5000 + 100] * 2
+
+
+def test_messages_take_the_link_of_their_machines_where_that_was_measured():
+    cluster = replace(
+        CLUSTER, nodes=3, messages=(PairLink(0, 1, Link(1e9, 1e-6)), PairLink(1, 2, Link(5e8, 3e-6)), PairLink(0, 0, Link(2e9, 0.0)))
+    )
+
+    def message(source: int, target: int) -> list[int]:
+        text = f"s: SEND@COMM rank={source} group=0 bytes=1000\nr: RECV@COMM rank={target} group=0 bytes=1000"
+        return ns(text, 6, cluster)
+
+    assert message(1, 2) == message(3, 0) == [1000 + 1000] * 2  # either way
+    assert message(4, 3) == [3000 + 2000] * 2
+    assert message(0, 1) == [500] * 2
+    assert message(2, 3) == [2000 + 10] * 2 and message(5, 1) == [5000 + 100] * 2  # not measured
+    assert ns("r: ALLREDUCE@COMM all bytes=1000000", cluster=cluster) == ns("r: ALLREDUCE@COMM all bytes=1000000")
 
 
 def test_a_single_rank_takes_no_time_and_other_rows_are_left_out():

@@ -104,13 +104,23 @@ def release(array: NDArray[Any] | None) -> None:
     """Give the memory of a memory-mapped array's pages back to the system, after a pass over a dataset larger than memory; the file keeps
     the values, and they are read again when they are needed. An array that is not mapped, or that may be written, stays as it is, as does
     None."""
+    if array is not None and not array.flags.writeable:  # pages of a private map may have been written
+        _advise(array, mmap.MADV_DONTNEED)
+
+
+def read_in_any_order(array: NDArray[Any] | None) -> None:
+    """Tell the system that rows of a memory-mapped array will be read here and there: it then reads no pages ahead, which on a file larger
+    than memory drive out those that are needed. An array that is not mapped stays as it is, as does None.
+    """
+    _advise(array, mmap.MADV_RANDOM)
+
+
+def _advise(array: NDArray[Any] | None, advice: int) -> None:
     base: object = array
-    if array is None or array.flags.writeable:  # pages of a private map may have been written
-        return
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, mmap.mmap):
-        base.madvise(mmap.MADV_DONTNEED)
+        base.madvise(advice)
 
 
 def prefetch_rows(array: NDArray[Any], begin: int, end: int) -> None:

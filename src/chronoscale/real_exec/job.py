@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from chronoscale.records import read_json
@@ -82,6 +83,30 @@ class Job:
     warmup: int = 0
     settings: Settings = Settings()
     modules: tuple[str, ...] = ()
+
+    def map_paths(self, change: Callable[[str], str]) -> Job:
+        """Return the job with each path that it names changed: those that its ranks read, items first, and `out`, last. '' stays ''."""
+
+        def changed(path: str) -> str:
+            return change(path) if path else ""
+
+        items = (
+            replace(
+                each,
+                schedule=changed(each.schedule),
+                dataset=changed(each.dataset),
+                parts=changed(each.parts),
+                prepare=changed(each.prepare),
+            )
+            for each in self.items
+        )
+        return replace(
+            self,
+            items=tuple(items),
+            settings=replace(self.settings, topology=changed(self.settings.topology)),
+            modules=tuple(changed(file) for file in self.modules),
+            out=changed(self.out),
+        )
 
     def save(self, path: Path) -> None:
         """Write the job as JSON, for the ranks that will execute it."""

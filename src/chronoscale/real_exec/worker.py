@@ -51,7 +51,8 @@ def run_job(job: Job, virtual: VirtualRank | None = None) -> dict[str, list[Pass
         lanes: dict[str, Lanes] = {}
         for item in job.items:
             preparations[f"{item.label}-prepare"] = run_preparation(item, job.model, context)
-            lanes[item.label], item_context = context.lanes(schedules[item.label]), context.for_item(item)
+            item_context = context.for_item(item)
+            lanes[item.label] = item_context.lanes(schedules[item.label])
             programs[item.label] = with_cuda_graphs(
                 bind_program(item, schedules[item.label], job.model, item_context), lanes[item.label], item_context
             )

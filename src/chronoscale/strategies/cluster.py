@@ -40,7 +40,8 @@ class Device:
 
     streams: which of a rank's lanes (queues of a schedule's operations) run beside each other: lanes in one inner tuple share a FIFO. On a
     GPU every lane is a CUDA stream; a CPU rank runs its compute and communication lanes on one thread and its host lanes on another.
-    on_host: its memory is the host's, so that what a rank keeps there counts against it.
+    on_host: its memory is the host's, so that what a rank keeps there counts against it. cores: of a CPU rank, as many as rows of its
+    streams run beside each other at full speed; 0: all do, as on a GPU.
     """
 
     name: str
@@ -56,14 +57,15 @@ class Device:
     memory_latency_s: float = 0.0  # from asking for a word of device memory to having it
     sms: int = 0  # streaming multiprocessors
     threads: int = 0  # resident on one of them at once, at most
+    cores: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:
             raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
         if not 0 < self.copied <= 1:
             raise UserError(f"device '{self.name}': copies reach a share of the bus above 0, 1 at most, got {self.copied}")
-        if min(self.memory_latency_s, self.sms, self.threads) < 0:
-            raise UserError(f"device '{self.name}': latency, sms and threads must not be negative")
+        if min(self.memory_latency_s, self.sms, self.threads, self.cores) < 0:
+            raise UserError(f"device '{self.name}': latency, sms, threads and cores must not be negative")
         if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")
 
@@ -81,6 +83,7 @@ class Cluster:
     a machine, `inter` machines (one device's share).
 
     gather, exchange: links as all-gathers and all-to-alls see them, where those were measured for themselves; None: as all-reduces do.
+    messages: links as messages from one rank to another see them, for each two machines of which that was measured.
     host_memory: bytes a machine, shared by its devices' ranks. engine: a data engine such as Dask that fetches data that lie on other
     ranks: latency a request, each served by one scheduler for the whole cluster, and bandwidth of a rank's connection; None where the
     cluster has none. topology: the single links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they
@@ -103,6 +106,7 @@ class Cluster:
     collectives: Literal["nccl", "alpha-beta"] = "nccl"
     tuning: NCCLConstants | None = None
     contention: bool = True
+    messages: tuple[PairLink, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from chronoscale.errors import UserError
-from chronoscale.harness.cli.experiment_argument import read_experiment
+from chronoscale.harness.cli.experiment_argument import read_advice
 from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed
 from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
-
-DRAWN = (".svg", ".png")
 
 
 def advise(
@@ -31,13 +28,7 @@ def advise(
     dry_run: Dry = False,
 ) -> None:
     """Rank strategies, numbers of GPUs, clusters and settings by time, memory, GPU-hours or money; say what each is bound by."""
-    if plot is not None and plot.suffix not in DRAWN:
-        raise UserError(f"--plot {plot}: expected a name that ends in {' or '.join(DRAWN)}")
-    experiment = read_experiment(file, seed, dry_run)
-    changes: dict[str, Any] = {}
-    if objective is not None:
-        changes = {"advise": experiment.advise.model_dump(mode="json", exclude_unset=True) | {"objective": objective}}
-        experiment = read_experiment(file, seed, **changes)
+    experiment = read_advice(file, objective, plot, seed, dry_run)
     if not dry_run:
         knock(dask := dask or experiment.advise.dask)
     with at_once():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 
-from chronoscale.errors import UserError
-from chronoscale.harness.cli.experiment_argument import read_experiment
+from chronoscale.harness.cli.experiment_argument import read_experiment, read_timed
 from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.sweep.address import knock
@@ -16,7 +14,7 @@ from chronoscale.interruption import at_once
 
 def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Measure operations on this device, fit cost curves, report their held-out error."""
-    experiment = _read_timed("profile", file, seed, dry_run)
+    experiment = read_timed("profile", file, seed, dry_run)
     if dry_run:
         return _dry("profile", experiment, as_json, ranks=(1,))
     _steps().profile(experiment, file, root, as_json)
@@ -24,7 +22,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
 
 def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Train with every strategy for real, on every rank count."""
-    experiment = _read_timed("bench", file, seed, dry_run)
+    experiment = read_timed("bench", file, seed, dry_run)
     if dry_run:
         return _dry("bench", experiment, as_json, executed=True)
     _steps().bench(experiment, file, root, as_json)
@@ -32,7 +30,7 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
 
 def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
     """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
-    experiment = _read_timed("validate", file, seed, dry_run)
+    experiment = read_timed("validate", file, seed, dry_run)
     if dry_run:
         return _dry("validate", experiment, as_json, executed=True)
     _steps().validate(experiment, file, root, as_json)
@@ -45,14 +43,6 @@ def simulate(file: File, dask: Dask = None, root: Root = RUNS, as_json: AsJson =
         return _dry("simulate", experiment, as_json)
     knock(dask)
     _steps().simulate(experiment, file, root, as_json, dask)
-
-
-def _read_timed(command: str, file: Path, seed: int | None, dry: bool) -> Experiment:
-    """Read the experiment of a command that measures times. Raises UserError for virtual ranks, whose times mean nothing."""
-    experiment = read_experiment(file, seed, dry)
-    if experiment.virtual:
-        raise UserError(f"virtual: true: {command} measures times, and those of virtual ranks mean nothing; leave it out, or `train`")
-    return experiment
 
 
 def _steps() -> ModuleType:

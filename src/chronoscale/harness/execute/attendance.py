@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.execute.machine import gpus, this_device
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.real_exec.ranks.attached import attach
-from chronoscale.real_exec.ranks.attached_job import FOLDERS
+from chronoscale.real_exec.ranks.attached_folders import remove_at_sigterm, remove_folders
 from chronoscale.real_exec.ranks.attached_rank import run_attached
 from chronoscale.real_exec.ranks.machines import MEMORY, check_versions
 from chronoscale.real_exec.ranks.starter import Starter
@@ -29,8 +28,10 @@ def attend(starter: Starter) -> int:
     the launcher starts each machine's processes again that fail there, the first machine comes again, and those of the others have to
     fail as it did, unless that was Ctrl-C.
 
-    Raises MachineError where the first process, or the store in which they meet, is lost.
+    SIGTERM ends it, with exit code 143, and leaves none of its folders. Raises MachineError where the first process, or the store in which
+    they meet, is lost.
     """
+    remove_at_sigterm()
     try:
         code = attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
     except DistError as error:
@@ -45,8 +46,7 @@ def _facts() -> dict[str, str]:
 def _leave(line: str) -> None:
     """End this process, whose other threads wait for what will not come, and with it its rank."""
     print(f"error: {line}", file=sys.stderr, flush=True)
-    for folder in FOLDERS:
-        shutil.rmtree(folder, ignore_errors=True)
+    remove_folders()
     os._exit(1)
 
 

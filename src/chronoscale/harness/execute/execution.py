@@ -21,7 +21,7 @@ from chronoscale.harness.execute.calibration import (
     probe_items,
     replay_requests,
 )
-from chronoscale.harness.execute.jobs import make_item, make_job
+from chronoscale.harness.execute.jobs import add_data, make_item, make_job
 from chronoscale.harness.execute.machine import admit, check_seats, machine_for, this_device, this_machine
 from chronoscale.harness.execute.profiles import planning_costs
 from chronoscale.harness.execute.watch import Watch
@@ -29,10 +29,10 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.cost_models import costs_of_file, datasheet_costs, names_cost_file
 from chronoscale.harness.planning.estimate import affordable
-from chronoscale.harness.planning.schedules import plan_preparation, plan_with_costs_on_demand
+from chronoscale.harness.planning.schedules import plan_with_costs_on_demand
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.noise import PASSES, Noise
-from chronoscale.harness.runs.passes import PLANNED, PREPARATION, idle_ranks, launch_sentences, load_passes, noise_sentences
+from chronoscale.harness.runs.passes import PLANNED, idle_ranks, launch_sentences, load_passes, noise_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
@@ -41,7 +41,7 @@ from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.ranks.process_setup import cores_per_rank
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costs import UNUSED, CostModel, FittedCosts
+from chronoscale.strategies.costs import CostModel, FittedCosts
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
@@ -145,15 +145,12 @@ def _check_host_memory(schedules: Mapping[str, Schedule], machine: Cluster) -> N
 
 
 def _strategy_items(experiment: Experiment, plans: Mapping[str, Plan], data: Path, part: Path) -> list[Item]:
-    items = []
-    for name, plan in plans.items():
-        item = replace(make_item(part, name, plan.schedule, data, experiment.hyper), parts=plan.partition)
-        if plan.planner.prepares:
-            prepare = part / f"{name}{PREPARATION}"
-            plan_preparation(plan.planner, plan.work, plan.schedule.ranks, UNUSED).save(prepare)
-            item = replace(item, prepare=str(prepare))
-        items.append(item)
-    return items
+    return [
+        add_data(
+            make_item(part, name, plan.schedule, data, experiment.hyper), part, plan.planner, plan.work, plan.schedule.ranks, plan.partition
+        )
+        for name, plan in plans.items()
+    ]
 
 
 def _probe_items(

@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.runs.passes import SCHEDULE
+from chronoscale.harness.planning.schedules import plan_preparation
+from chronoscale.harness.runs.passes import PREPARATION, SCHEDULE
 from chronoscale.real_exec.job import Item, Job, Settings
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.schedule import Schedule
-from chronoscale.strategies.workload import Hyper
+from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.workload import Hyper, Workload
 
 
 def make_item(folder: Path, label: str, schedule: Schedule, data: Path | str, hyper: Hyper) -> Item:
@@ -20,6 +23,20 @@ def make_item(folder: Path, label: str, schedule: Schedule, data: Path | str, hy
     path = folder / f"{label}{SCHEDULE}"
     schedule.save(path)
     return Item(label, str(path), str(data), hyper)
+
+
+def add_data(item: Item, folder: Path, planner: Strategy, work: Workload, ranks: int, partition: str) -> Item:
+    """Return an item of a strategy with what its ranks read beside its schedule: the partition of the vertices, and, written to `folder`
+    where the strategy has one, the schedule that prepares its data.
+
+    work: what the strategy was asked to plan for that many ranks. partition: file, '' for none.
+    """
+    item = replace(item, parts=partition)
+    if not planner.prepares:
+        return item
+    prepare = folder / f"{item.label}{PREPARATION}"
+    plan_preparation(planner, work, ranks, UNUSED).save(prepare)
+    return replace(item, prepare=str(prepare))
 
 
 def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) -> Job:

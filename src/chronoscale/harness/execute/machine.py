@@ -152,8 +152,9 @@ def unmeasured_machine(experiment: Experiment, schedule: Schedule) -> Cluster:
 def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads: Threads | None = None) -> Cluster:
     """Return this machine as a cluster for the simulator, with lanes as ranks here run them and links as fitted.
 
-    costs: of which the links are taken. threads: lanes that have a thread of their own on a CPU, None: no lane has. A rank has its GPU's
-    memory, its share of a shared GPU's, or of what the host has available; less where the experiment's `memory` says so.
+    costs: of which the links are taken. threads: lanes that have a thread of their own on a CPU, None: no lane has; they share a rank's
+    cores, unless copies sleep most of the time (`bus`). A rank has its GPU's memory, its share of a shared GPU's, or of what the host has
+    available; less where the experiment's `memory` says so.
     """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment.device)
@@ -166,12 +167,20 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     if (each := max((machine.of(ranks) for machine in machines()), default=ranks)) < ranks:
         hosts = ", ".join(f"{machine.host} ({machine.of(ranks)})" for machine in machines() if machine.of(ranks))
         inside = costs.inside or link
-        cluster = replace(cluster, name=hosts, nodes=-(-ranks // each), gpus_per_node=each, intra=inside, origin="fitted on these machines")
+        cluster = replace(cluster, name=hosts, nodes=-(-ranks // each), gpus_per_node=each, intra=inside, messages=costs.pairs)
+        cluster = replace(cluster, origin="fitted on these machines")
     streams = make_lanes(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
-    return replace(cluster, device=named)
+    cores = 0.0 if experiment.bus else max(1.0, _cores_of_rank(ranks) / experiment.threads)
+    return replace(cluster, device=replace(named, cores=cores))
+
+
+def _cores_of_rank(ranks: int) -> int:
+    """Return how many of its machine's cores a CPU rank has for itself, on the machine where it has fewest."""
+    there = [int(machine.facts["cores"]) // machine.of(ranks) for machine in machines() if machine.of(ranks)]
+    return min(there, default=len(os.sched_getaffinity(0)) // ranks)
 
 
 def admit(schedule: Schedule, machine: Cluster, costs: CostModel) -> None:

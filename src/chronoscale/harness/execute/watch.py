@@ -14,17 +14,18 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.ranks.rank_group import used_s
 
 TICKS = os.sysconf("SC_CLK_TCK")
+STAT = Path("/proc/stat")
 
 
 class Watch:
-    """Measurement of what else this machine's cores do, from its creation on, while `chronoscale bench` or `profile` times something.
+    """Measurement of what else the cores of this process do, from its creation on, while `chronoscale bench` or `profile` times something.
 
     What this process does is not noise, nor what its ranks do. Ranks and other child processes are seen once they have ended.
     """
 
     def __init__(self) -> None:
         self.load = os.getloadavg()[0]
-        self._cores = _core_seconds()
+        self._cores = core_seconds()
         self._own = own_seconds()
 
     def noise(self, timed: Sequence[Sequence[Pass]], pinned: int = 0, attempt: int = 1) -> Noise:
@@ -33,7 +34,7 @@ class Watch:
         timed: the passes of each thing that was timed. pinned: cores that each rank had to itself, 0: unknown. attempt: number of this
         attempt.
         """
-        total, busy, steal = (now - before for now, before in zip(_core_seconds(), self._cores, strict=True))
+        total, busy, steal = (now - before for now, before in zip(core_seconds(), self._cores, strict=True))
         own = own_seconds() - self._own
         whole = max(total, 1 / TICKS)
         passes = min((len(passes) for passes in timed), default=0)
@@ -52,11 +53,16 @@ def spread(timed: Sequence[Sequence[Pass]]) -> float:
     return max((float(span.std() / span.mean()) for span in spans if span.mean() > 0), default=0.0)
 
 
-def _core_seconds() -> tuple[float, float, float]:
-    """Seconds of all cores since the machine started: all, those in use, those that the hypervisor took (proc_stat(5))."""
-    columns = [int(ticks) / TICKS for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    user, nice, system, _, _, irq, soft, steal = columns
-    return sum(columns), user + nice + system + irq + soft, steal
+def core_seconds(stat: Path = STAT) -> tuple[float, float, float]:
+    """Return seconds of the cores that this process may use since the machine started: all, those in use, those that the hypervisor took.
+
+    stat: a file as of proc_stat(5).
+    """
+    own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    lines = [line.split() for line in stat.read_text().splitlines()]
+    columns = np.array([line[1:9] for line in lines if line[0] in own], np.float64).sum(axis=0) / TICKS
+    user, nice, system, _, _, irq, soft, steal = columns.tolist()
+    return float(columns.sum()), user + nice + system + irq + soft, steal
 
 
 def own_seconds() -> float:

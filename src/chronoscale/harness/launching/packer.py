@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from chronoscale.harness.execute.jobs import make_item, make_job
+from chronoscale.harness.execute.jobs import add_data, make_item, make_job
 from chronoscale.harness.execute.machine import this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.cost_models import costs_of_file, datasheet_costs, names_cost_file
-from chronoscale.harness.planning.schedules import plan_preparation, plan_with_costs_on_demand
-from chronoscale.harness.runs.passes import PREPARATION
+from chronoscale.harness.planning.schedules import plan_with_costs_on_demand
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
-from chronoscale.strategies.costs import UNUSED, CostModel
+from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
@@ -42,12 +41,8 @@ class JobPacker:
         items = []
         for name, planner in planners(self.experiment, executed=True).items():
             partition, counted = workflow.partition(self.experiment, self.run, data, work, ranks, planner)
-            item = replace(self._item(name, planner, counted, ranks, data, folder), parts=partition)
-            if planner.prepares:
-                prepare = folder / f"{name}{PREPARATION}"
-                plan_preparation(planner, counted, ranks, UNUSED).save(prepare)
-                item = replace(item, prepare=str(prepare))
-            items.append(item)
+            item = self._item(name, planner, counted, ranks, data, folder)
+            items.append(add_data(item, folder, planner, counted, ranks, partition))
         return make_job(self.experiment, folder.name, items, folder)
 
     def _item(self, name: str, planner: Strategy, work: Workload, ranks: int, data: Path, folder: Path) -> Item:

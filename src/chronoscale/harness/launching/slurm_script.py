@@ -55,7 +55,7 @@ class SlurmScript:
     def __post_init__(self) -> None:
         """Raise UserError for what a line of the script cannot hold."""
         options = [(f"--{name}", value) for name, value in self.options.items()]
-        for what, value in [*options, *(("path", word) for word in (*self.command, self.folder))]:
+        for what, value in [*options, ("folder", self.folder), *(("word", word) for word in self.command)]:
             if not value or not value.isprintable() or "\\" in value:  # sbatch reads a backslash as an escape even in quotes
                 raise UserError(f"{what} {value!r}: expected characters that can be printed, on one line, without a backslash")
 

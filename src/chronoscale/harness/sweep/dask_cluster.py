@@ -10,21 +10,22 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from importlib.metadata import version
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chronoscale.errors import MachineError, UserError
+from chronoscale.harness.sweep.absence import GOES_ON, Absence
 from chronoscale.harness.sweep.address import knock
 from chronoscale.harness.sweep.parcel import PACKAGE, Packer, as_task, compute, python_version
 
 if TYPE_CHECKING:
-    from distributed import Client, Security
+    from distributed import Client, Future, Security, as_completed
 
 T = TypeVar("T")
 R = TypeVar("R")
 CONNECT_S = 10.0  # until a scheduler has answered
 WORKERS_S = 10.0  # until it has a worker
 TLS = tuple(f"DASK_DISTRIBUTED__COMM__TLS__{key}" for key in ("CA_FILE", "CLIENT__CERT", "CLIENT__KEY"))  # Dask's own variables
-GOES_ON = "the same command goes on with what is left"
+LOOK_S = 0.1  # between looks at what is done
 
 
 def on_cluster(judge: Callable[[T], R], tasks: Mapping[int, T], take: Callable[[int, R], None], address: str) -> None:
@@ -33,7 +34,7 @@ def on_cluster(judge: Callable[[T], R], tasks: Mapping[int, T], take: Callable[[
     Workers need this package in the same version, the packages that it needs, and no file: workloads and the user's Python files are sent.
     What is not done when this ends, by an error or by Ctrl-C, is cancelled. address: of the scheduler, as Dask has it; `tls://` takes its
     certificates from Dask's own configuration. Raises UserError for an address that is none and for workers of other versions, MachineError
-    for a scheduler that does not answer, has no workers, or loses them, and what `judge` raises.
+    for a scheduler that does not answer, has no workers, or loses all for a minute, and what `judge` raises.
     """
     from distributed import KilledWorker  # noqa: PLC0415 (heavy, and for those who have a cluster)
     from distributed import as_completed as as_gathered  # noqa: PLC0415
@@ -48,7 +49,7 @@ def on_cluster(judge: Callable[[T], R], tasks: Mapping[int, T], take: Callable[[
             for number, parcel in parcels.items()
         }
         try:
-            for future in as_gathered(list(futures), loop=client.loop):
+            for future in _as_done(as_gathered(list(futures), loop=client.loop), Absence(client, address)):
                 received = future.result().received()
                 take(futures.pop(future), received)
                 future.release()
@@ -62,6 +63,19 @@ def on_cluster(judge: Callable[[T], R], tasks: Mapping[int, T], take: Callable[[
         finally:
             with suppress(Exception):  # of a scheduler that is gone
                 client.cancel([*futures, *shared.values()])
+
+
+def _as_done(gathered: as_completed, absence: Absence) -> Iterator[Future[Any]]:
+    """Yield futures as they are done. Raises as `Absence.look`."""
+    while not gathered.is_empty():
+        if gathered.has_ready():
+            absence.end()
+            yield next(gathered)
+            continue
+        absence.look()
+        with gathered.thread_condition:  # that Dask's own iteration waits for, as long
+            if not gathered.has_ready():
+                gathered.thread_condition.wait(LOOK_S)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import UserError
 from chronoscale.real_exec.communication.collective import Collective, SingleRankCollective, TorchCollective
 from chronoscale.real_exec.communication.exchange import Exchange, SingleRankExchange, TorchExchange
-from chronoscale.real_exec.communication.files import send_files
+from chronoscale.real_exec.communication.files import bring_files, send_files
 from chronoscale.real_exec.communication.host_relay import HostRelayCollective, HostRelayExchange
 from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
 from chronoscale.real_exec.execution.lanes import Lanes, Threads, VirtualLanes, make_lanes
@@ -39,7 +39,7 @@ class Context:
     """Device, rank, communication and settings of this rank while it executes a job; by default a single rank on a CPU.
 
     virtual: it is one of several that this process executes. stack: what programs start (a data engine, for instance) ends when it is
-    closed.
+    closed. probing: rows are timed one by one, for a fit of costs.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -51,6 +51,7 @@ class Context:
     virtual: bool = False
     _of_process: dict[Hashable, Any] = field(default_factory=dict)
     _shared: dict[Hashable, Any] = field(default_factory=dict)
+    probing: bool = False
 
     @property
     def ranks(self) -> int:
@@ -90,21 +91,29 @@ class Context:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
-    def send_files(self, folder: Path, *patterns: str, source: int = 0) -> None:
-        """Send a rank's files of the job's `folder` that match a pattern to the other ranks, called on every rank: on several machines each
+    def send_files(self, folder: Path, *patterns: str) -> None:
+        """Send rank 0's files of the job's `folder` that match a pattern to the other ranks, called on every rank: on several machines each
         has a folder of its own. Nothing is to do on one machine, where ranks share the folder.
         """
         if Membership.here().store:
-            send_files(folder, patterns, self.collective, source)
+            send_files(folder, patterns, self.collective)
+
+    def gather_files(self, folder: Path, pattern_of: Callable[[int], str]) -> None:
+        """Send the files of each rank that match a pattern of its own to rank 0, called on every rank; see `send_files`."""
+        if Membership.here().store:
+            for rank in range(1, self.ranks):
+                if self.rank in (0, rank):
+                    other = 0 if self.rank else rank
+                    bring_files(folder, [pattern_of(rank)], self.exchange, other, self.rank > 0, self.device)
 
     def for_item(self, item: Item) -> Context:
-        """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and eager launches (no CUDA
-        graphs) if its rows are timed for a fit.
+        """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and, if its rows are timed for
+        a fit, eager launches (no CUDA graphs) and, on a CPU, one thread for all rows.
         """
         settings = self.settings
         if item.learning_rate:
             settings = replace(settings, learning_rate=item.learning_rate, scale_learning_rate=False)
-        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings)
+        return replace(self, settings=replace(settings, launch="eager") if item.probes else settings, probing=item.probes)
 
     def lanes(self, schedule: Schedule) -> Lanes:
         """Return the streams or threads that run a schedule's rows on this rank's device.
@@ -113,7 +122,8 @@ class Context:
         """
         if self.virtual:
             return VirtualLanes()
-        threads = Threads.of(schedule, self.settings.transfer_thread) if self.device.type == "cpu" else Threads()
+        alone = self.probing or self.device.type != "cpu"
+        threads = Threads() if alone else Threads.of(schedule, self.settings.transfer_thread)
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement.collectives import MESSAGES
 from chronoscale.real_exec.measurement.fit import solve
-from chronoscale.real_exec.measurement.repeats import mean_durations
+from chronoscale.real_exec.measurement.repeats import row_durations
 from chronoscale.strategies.cluster import Link, PairLink
 from chronoscale.strategies.planning.builder import Builder
 from chronoscale.strategies.schedule import Lane, Op, Schedule
@@ -40,14 +40,16 @@ def is_messages(schedule: Schedule) -> bool:
 def fit_pairs(schedule: Schedule, passes: Sequence[Pass], ranks_of_machines: Sequence[range]) -> tuple[PairLink, ...]:
     """Fit latency and bandwidth of each pair to measured passes over `messages`: T = alpha + n / B for the n bytes of a message.
 
-    A message lasts from when both ranks have come to when it is received. Those that took less than clocks agree are left out, and a pair
-    of which fewer than two sizes are left.
+    A message lasts from when both ranks have come to when it is received; of its passes the median counts, for now and then it is sent
+    only once the receiver's word that it has come is there, a round trip after. A pair's first message always is, and is left out; so are
+    those that took less than clocks agree, and a pair of which fewer than two sizes are left.
     """
-    ns, clock_ns = mean_durations(passes), max(each.trace.clock_ns for each in passes)
+    ns, clock_ns = np.median(row_durations(passes), axis=0), max(each.trace.clock_ns for each in passes)
     machine = {rank: number for number, ranks in enumerate(ranks_of_machines) for rank in ranks}
     links = []
     for pair, ends in enumerate(_pairs(ranks_of_machines)):
-        rows = np.flatnonzero((schedule.op == Op.RECV) & (schedule.layer == pair) & (ns >= clock_ns))
+        sent = np.flatnonzero((schedule.op == Op.RECV) & (schedule.layer == pair))
+        rows = sent[(schedule.collective[sent] > schedule.collective[sent].min()) & (ns[sent] >= clock_ns)]
         if len(np.unique(schedule.bytes[rows])) < 2:
             continue
         alpha, beta = solve(np.stack([np.ones(len(rows)), schedule.bytes[rows].astype(np.float64)], axis=1), ns[rows])

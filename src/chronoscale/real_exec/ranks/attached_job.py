@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import json
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -14,13 +12,15 @@ from torch._C._distributed_c10d import Store  # torch.distributed's, which does 
 
 from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.attached_folders import make_folder, remove_folder
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
+from chronoscale.real_exec.ranks.contents_bound import held
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 
 CHUNK = 1 << 20  # bytes of a file in one message
+BATCH = 32  # messages; the store holds two batches at most
 LOOK_S = 0.2  # between looks into the store, which tells no two things at once, for what may take long
 ANSWER_S = 0.02  # and for an answer
-FOLDERS: list[Path] = []  # that this process has made, for who ends it at once
 RunRank = Callable[[str, Path, Job, str, int, Callable[[str], bool]], AttachedEnd]
 
 
@@ -82,39 +82,64 @@ class AttachedJob:
             raise self._ends[first].error(self._process.hosts[first])
 
     def _send(self, others: range, sources: dict[str, Path]) -> None:
-        """Send the others those contents that they lack, one file at a time; the store keeps none."""
-        lacking = {rank: self._await_of(rank, f"lacks/{rank}").decode().split() for rank in others}
-        for sha256 in sorted({each for needs in lacking.values() for each in needs}):
-            place, count = f"{self.key}/content/{sha256}", 0
+        """Send the others those contents that they lack, one file at a time, in batches; ranks of one cache receive each once."""
+        lacking = {rank: json.loads(self._await_of([rank], f"lacks/{rank}")) for rank in others}
+        for sha256 in sorted({each for _, needs in lacking.values() for each in needs}):
+            takers = {rank: cache for rank, (cache, needs) in lacking.items() if sha256 in needs}
+            place, count = f"content/{sha256}", max(1, -(-sources[sha256].stat().st_size // CHUNK))
+            keys = {f"{self.key}/{place}"}
             try:
+                self._store.set(f"{self.key}/{place}", str(count))
                 with sources[sha256].open("rb") as file:
-                    while (chunk := file.read(CHUNK)) or not count:
-                        self._store.set(f"{place}/{count}", cast(str, chunk))  # it takes bytes
-                        count += 1
-                self._store.set(place, str(count))
-                for rank in (rank for rank in others if sha256 in lacking[rank]):
-                    self._await_of(rank, f"has/{sha256}/{rank}")
+                    for batch in range(-(-count // BATCH) + 2):  # each is removed as the second after it comes
+                        if batch > 1:
+                            self._drop_batch(sha256, batch - 2, takers, keys)
+                        for number in range(batch * BATCH, min(count, (batch + 1) * BATCH)):
+                            keys.add(key := f"{self.key}/{place}/{number}")
+                            self._store.set(key, cast(str, file.read(CHUNK)))  # it takes bytes
+                for rank in takers:
+                    self._await_of([rank], f"has/{sha256}/{rank}")
             finally:
-                for part in (place, *(f"{place}/{each}" for each in range(count))):
-                    self._store.delete_key(part)
+                for key in keys:
+                    self._store.delete_key(key)
 
-    def _await_of(self, rank: int, name: str) -> bytes:
-        """Return what another process says of the job; raises its own error where it says that it has failed."""
-        end = f"{self.key}/end/{rank}"
-        try:
-            return self._await_key(f"{self.key}/{name}", rank, end)
-        except MachineError:
-            if self._store.check([end]):
-                raise AttachedEnd.from_json(self._store.get(end)).error(self._process.hosts[rank]) from None
-            raise
+    def _drop_batch(self, sha256: str, batch: int, takers: Mapping[int, str], keys: set[str]) -> None:
+        """Wait until the caches of all takers have received a batch of a content, or have the content by now from elsewhere; remove it from
+        the store.
 
-    def _await_key(self, key: str, rank: int, end: str) -> bytes:
-        """Return the value of a key once `rank` has set it. Raises MachineError where that process is lost, or the key `end` is set."""
+        takers: the cache of each rank that lacks the content; a cache receives it once. keys: of the content in the store.
+        """
+        place = f"content/{sha256}"
+        for cache in set(takers.values()):
+            ranks, taken = [rank for rank in takers if takers[rank] == cache], f"{place}/taken/{batch}/{cache}"
+            keys.add(f"{self.key}/{taken}")
+            self._await_of(ranks, taken, *(f"has/{sha256}/{rank}" for rank in ranks))
+        for number in range(batch * BATCH, (batch + 1) * BATCH):
+            keys.discard(key := f"{self.key}/{place}/{number}")
+            self._store.delete_key(key)
+
+    def _await_of(self, ranks: Sequence[int], *names: str) -> bytes:
+        """Return the first thing, of several, that one of other processes says of the job. Raises MachineError where one of them is lost,
+        and its own error where it says that it has failed.
+        """
+        keys = [f"{self.key}/{name}" for name in names]
+        while not (there := [key for key in keys if self._store.check([key])]):
+            for rank in ranks:
+                if words := self._process.lost(rank):
+                    raise MachineError(words)
+                if self._store.check([end := f"{self.key}/end/{rank}"]) and not any(self._store.check([key]) for key in keys):
+                    raise AttachedEnd.from_json(self._store.get(end)).error(self._process.hosts[rank])
+            time.sleep(ANSWER_S)
+        return self._store.get(there[0])
+
+    def _await_first(self, name: str) -> bytes:
+        """Return what the first process says of the job. Raises MachineError where it is lost, or has ended the job."""
+        key, stop = f"{self.key}/{name}", f"{self.key}/stop"
         while not self._store.check([key]):
-            if words := self._process.lost(rank):
+            if words := self._process.lost(0):
                 raise MachineError(words)
-            if self._store.check([end]) and not self._store.check([key]):
-                raise MachineError(f"rank {rank} on {self._process.hosts[rank]} has ended")
+            if self._store.check([stop]) and not self._store.check([key]):
+                raise MachineError(f"rank 0 on {self._process.hosts[0]} has ended")
             time.sleep(ANSWER_S)
         return self._store.get(key)
 
@@ -149,13 +174,13 @@ class AttachedJob:
         own, ranks = self._process.rank, int(self._store.get(f"{self.key}/ranks"))
         if own >= ranks:
             return
-        folder = Path(tempfile.mkdtemp(prefix="chronoscale-attached-"))
-        FOLDERS.append(folder)
+        folder = make_folder()
         try:
             job = self._receive(folder)
             entry, path = self._store.get(f"{self.key}/entry").decode(), folder / f"{job.name}.job.json"
             job.save(path)
-            end = run(entry, path, job, self._meeting, ranks, self._is_over)
+            with held(folder):
+                end = run(entry, path, job, self._meeting, ranks, self._is_over)
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)
         except OSError as error:
@@ -165,20 +190,27 @@ class AttachedJob:
             self._store.set(f"{self.key}/end/{own}", end.to_json())
             raise
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         self._store.set(f"{self.key}/end/{own}", end.to_json())
 
     def _receive(self, folder: Path) -> Job:
         """Return the job, its files laid out below `folder`; those that this machine lacks are received first."""
         own, bundle, cache = self._process.rank, Bundle.from_json(self._store.get(self.key)), Cache()
         lacking = cache.lacks(bundle)
-        self._store.set(f"{self.key}/lacks/{own}", " ".join(lacking))
+        self._store.set(f"{self.key}/lacks/{own}", json.dumps([cache.name, lacking]))
         for sha256 in sorted(lacking):
-            place = f"{self.key}/content/{sha256}"
-            count = int(self._await_key(place, 0, f"{self.key}/stop"))
-            cache.add(sha256, (self._store.get(f"{place}/{each}") for each in range(count)))
+            count = int(self._await_first(f"content/{sha256}"))  # the first has heard from all, also from those that wait for this cache
+            cache.add(sha256, self._chunks(sha256, count, cache))
             self._store.set(f"{self.key}/has/{sha256}/{own}", "1")
-        return _absolute(Job.load(bundle.unpack(folder, cache)), folder)
+        return Job.load(bundle.unpack(folder, cache)).map_paths(lambda path: str(folder / path))
+
+    def _chunks(self, sha256: str, count: int, cache: Cache) -> Iterator[bytes]:
+        """Receive a content, `count` chunks of it, and say which batches have been taken into the cache."""
+        place = f"content/{sha256}"
+        for number in range(count):
+            yield self._await_first(f"{place}/{number}")
+            if number % BATCH == BATCH - 1:
+                self._store.set(f"{self.key}/{place}/taken/{number // BATCH}/{cache.name}", "1")
 
     def _is_over(self, waits: str) -> bool:
         """Return whether the job is over elsewhere, and say where this process's rank waits for others, where that has changed."""
@@ -186,17 +218,3 @@ class AttachedJob:
         if waits or self._store.check([key]):
             self._store.set(key, waits)
         return self._store.check([f"{self.key}/stop"]) or bool(self._process.lost(0))
-
-
-def _absolute(job: Job, folder: Path) -> Job:
-    """Return a job of a bundle with its relative paths below `folder`."""
-
-    def below(path: str) -> str:
-        return str(folder / path) if path else ""
-
-    items = tuple(
-        replace(each, schedule=below(each.schedule), dataset=below(each.dataset), parts=below(each.parts), prepare=below(each.prepare))
-        for each in job.items
-    )
-    settings = replace(job.settings, topology=below(job.settings.topology))
-    return replace(job, items=items, settings=settings, modules=tuple(below(each) for each in job.modules), out=below(job.out))

@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.contents_bound import make_room, note_use
 from chronoscale.records import read_json
 
 JOB = "job.json"
@@ -48,8 +50,8 @@ class Bundle:
         sources, files, places, texts = dict[str, Path](), list[Content](), dict[str, str](), dict[str, str]()
 
         def place(name: str) -> str:
-            if not name or name in places:
-                return places.get(name, "")
+            if name in places:
+                return places[name]
             source = Path(name)
             if not source.exists():
                 raise UserError(f"{name}: no such file or folder, and job '{job.name}' reads it")
@@ -66,12 +68,7 @@ class Bundle:
                 sources[digest] = file
             return own
 
-        items = tuple(
-            replace(each, schedule=place(each.schedule), dataset=place(each.dataset), parts=place(each.parts), prepare=place(each.prepare))
-            for each in job.items
-        )
-        settings = replace(job.settings, topology=place(job.settings.topology))
-        relative = replace(job, items=items, settings=settings, modules=tuple(place(file) for file in job.modules), out="out")
+        relative = replace(replace(job, out="").map_paths(place), out="out")
         return cls({JOB: json.dumps(asdict(relative)), **texts}, tuple(files)), sources
 
     def to_json(self) -> str:
@@ -109,7 +106,10 @@ class Bundle:
 
 
 class Cache:
-    """Files of this user on this machine by the SHA-256 of their contents, in a folder of mode 0700 in the temporary directory."""
+    """Files of this user on this machine by the SHA-256 of their contents, in a folder of mode 0700 in the temporary directory.
+
+    name: its own, which no other cache on any machine has.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         """Open the cache, or make it. Raises MachineError where somebody else owns its folder, or could open it."""
@@ -118,6 +118,10 @@ class Cache:
         status = self.folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
             raise MachineError(f"{self.folder}: not a folder that only you can open; remove it")
+        with self._locked():
+            if not (file := self.folder / ".name").exists():
+                file.write_text(uuid.uuid4().hex)
+            self.name = file.read_text()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -126,16 +130,22 @@ class Cache:
             yield
 
     def lacks(self, bundle: Bundle) -> list[str]:
-        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first."""
-        lacking = list[str]()
+        """Return the SHA-256 of each content of a bundle that is not here, once each; a damaged one is dropped first.
+
+        Makes room for them, by `make_room`, whose errors it raises; contents of the bundle stay, since they are used now.
+        """
+        lacking = dict[str, int]()
         with self._locked():
             for file in bundle.files:
                 path = self.folder / file.sha256
                 if path.exists() and (path.stat().st_size != file.size or hash_file(path) != file.sha256):
                     path.unlink()
-                if not path.exists() and file.sha256 not in lacking:
-                    lacking.append(file.sha256)
-        return lacking
+                if path.exists():
+                    note_use(path)
+                else:
+                    lacking[file.sha256] = file.size
+            make_room(self.folder, sum(lacking.values()))
+        return [*lacking]
 
     def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
         """Write a content that was received to the cache, whole or not at all; read no chunk where another rank of this machine has written

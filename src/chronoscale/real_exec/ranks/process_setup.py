@@ -25,11 +25,11 @@ def keep_memory() -> bool:
 def cores_per_rank(ranks: int, threads: int) -> int:
     """Return how many CPU cores each of a job's ranks on this machine has to itself; 0 where they share all of them.
 
-    They share them where there is one rank, or not a core for each of a rank's `threads` and one more, on which its process group and a
-    second lane run.
+    They share them where there is one rank, or not a core for each of a rank's `threads`. Its process group and further lanes run on the
+    same cores: on those of other ranks they would hold these up.
     """
     each = len(os.sched_getaffinity(0)) // ranks
-    return each if ranks > 1 and each > threads else 0
+    return each if ranks > 1 and each >= threads else 0
 
 
 def pin_to_cores(rank: int, ranks: int, threads: int) -> None:

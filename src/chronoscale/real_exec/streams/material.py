@@ -11,7 +11,7 @@ import torch
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.event_gaps import measure_event_gaps
 from chronoscale.batching.streams.prepared import PreparedStream
-from chronoscale.datasets.arrays import Float32
+from chronoscale.datasets.arrays import Float32, read_in_any_order
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
@@ -47,6 +47,8 @@ class StreamMaterial:
     def on(cls, data: PreparedStream, choice: ModelChoice, hyper: Hyper, context: Context) -> StreamMaterial:
         """Return what a rank reads of a prepared event stream for training the chosen model. Raises UserError for impossible models."""
         shape, features = shape_for(choice, stream_statistics(data), hyper), data.whole.stream.node_features
+        for table in (features, data.whole.stream.features):
+            read_in_any_order(table)
         if features is None and shape.features:
             size, drawn = (data.whole.stream.num_nodes, shape.features), torch.Generator().manual_seed(context.settings.seed)
             features = (torch.randn(size, generator=drawn) if choice.inputs else torch.zeros(size)).numpy()

@@ -28,7 +28,8 @@ SEND, RECV            alpha + max(n) / B                                 the mes
 There, all-reduce and all-gather between machines run on rails: as many rings as a machine has ranks in the collective (the machine with the
 fewest counts), each with its share of the tensor and a network card of its own. B is then the sum of those shares of the network, but no
 more than the link inside a machine, which all rings cross. The cheaper all-reduce counts; on a fitted link the ring does, because that is
-what was fitted, and rails do not exist: it is what was measured. A cluster may have a link for all-gathers alone, and one for all-to-alls.
+what was fitted, and rails do not exist: it is what was measured. A cluster may have a link for all-gathers alone, one for
+all-to-alls, and for messages one between each two machines.
 
 Ring all-reduce: MG-WFBP (Shi, Chu, Li; INFOCOM 2019), its costs of all-reduce algorithms, without the reduction, which a GPU hides behind
 the transfer. REAL §7.5 takes alpha of eq. 10 from the same model. Tree: double binary trees (Sanders, Speck, Traeff 2009; NCCL since 2.4),
@@ -114,7 +115,8 @@ def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCo
     op, moved = collectives.op, collectives.moved
     rails_exist = origin(cluster) is Source.SPECIFIED
     node = collectives.rank // cluster.gpus_per_node
-    across = np.minimum.reduceat(node, begin) != np.maximum.reduceat(node, begin)
+    ends = np.minimum.reduceat(node, begin), np.maximum.reduceat(node, begin)  # machines; of a message, both
+    across = ends[0] != ends[1]
     rails = np.where(across & rails_exist, _fewest(node, ranks), 1)
     alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
     bandwidth = np.where(across, cluster.inter.bandwidth, cluster.intra.bandwidth)
@@ -123,6 +125,9 @@ def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCo
     if cluster.gather is not None:
         alpha = np.where(op == Op.ALLGATHER, cluster.gather.latency_s, alpha)
         bandwidth = np.where(op == Op.ALLGATHER, cluster.gather.bandwidth, bandwidth)
+    for pair in cluster.messages:
+        between = ((op == Op.SEND) | (op == Op.RECV)) & (ends[0] == pair.first) & (ends[1] == pair.second)
+        alpha, bandwidth = np.where(between, pair.link.latency_s, alpha), np.where(between, pair.link.bandwidth, bandwidth)
     if cluster.exchange is not None:
         alpha = np.where(op == Op.ALLTOALL, cluster.exchange.latency_s, alpha)
         bandwidth = np.where(op == Op.ALLTOALL, cluster.exchange.bandwidth, bandwidth)

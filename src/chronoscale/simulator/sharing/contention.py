@@ -1,9 +1,10 @@
 """Contention: the shares that rows take of resources that rows of other streams and ranks want, too.
 
-Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`), and the links of the cluster (`Traffic`). A row
-takes what its work needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the unit
-"devices": a kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one, as a
-share of the memory's bandwidth.
+Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`), or a CPU rank's cores (`Device.cores`), of
+which a row takes one, unless it waits for other ranks or for a disk; and the links of the cluster (`Traffic`). A row takes what its work
+needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the unit "devices": a
+kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one, as a share of the
+memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
-OF_A_DEVICE = ("memory", "SMs")
+OF_A_DEVICE = 2  # resources: memory, and SMs or cores
 Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
@@ -30,12 +31,13 @@ def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns:
     ns: what tasks take alone, int64 [n]. traffic: bytes on links. Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    device_entries, demand = _device_entries(schedule, costs, ns, streams, len(cluster.device.streams))
+    device_entries, demand = _device_entries(schedule, costs, ns, streams, cluster.device)
     parts = [*device_entries, _link_entries(traffic, cluster.device, ns, streams, schedule.ranks, demand)]
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
     delay[traffic.traffic.row] = traffic.traffic.latency_ns
-    names = tuple(f"GPU {rank} {resource_name}" for resource_name in OF_A_DEVICE for rank in range(schedule.ranks))
+    of_a_device = ("memory", "cores" if cluster.device.cores else "SMs")
+    names = tuple(f"GPU {rank} {resource_name}" for resource_name in of_a_device for rank in range(schedule.ranks))
     return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *traffic.links.names))
 
 
@@ -58,7 +60,7 @@ def _link_entries(link_traffic: LinkTraffic, device: Device, ns: Ints, streams: 
     share = rate / links.bandwidth[link]
     contended = np.flatnonzero(used & (share > 0))
     contended = contended[oversubscribed(streams[row[contended]], link[contended], share[contended], len(links))]
-    return row[contended], link[contended] + np.int32(len(OF_A_DEVICE) * ranks), share[contended]
+    return row[contended], link[contended] + np.int32(OF_A_DEVICE * ranks), share[contended]
 
 
 def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
@@ -71,21 +73,29 @@ def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np
     return np.asarray((most > least) & np.isfinite(links.bandwidth), np.bool_)
 
 
-def _device_entries(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
+def _device_entries(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, device: Device) -> tuple[list[Entries], Floats]:
     """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n]."""
-    shares_by_resource = [np.zeros(len(schedule)) for _ in OF_A_DEVICE]
+    shares_by_resource = [np.zeros(len(schedule)) for _ in range(OF_A_DEVICE)]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
             rows = schedule.tasks(Op(code))
-            for column, share in zip(shares_by_resource, costs.occupies(schedule, rows, ns[rows]), strict=True):
+            for column, share in zip(shares_by_resource, _occupied(schedule, costs, ns, rows, device), strict=True):
                 column[rows] = share
     parts, demand = [], np.zeros(len(schedule))
     for which, share in enumerate(shares_by_resource):
-        if (scarce := _ranks_short_of(share, schedule.ranks, streams, lanes)).any():
+        if (scarce := _ranks_short_of(share, schedule.ranks, streams, len(device.streams))).any():
             rows = np.flatnonzero(scarce[schedule.rank] & (share > 0))
             demand[rows] = np.maximum(demand[rows], share[rows])
             parts.append((rows, schedule.rank[rows] + np.int32(which * schedule.ranks), share[rows]))
     return parts, demand
+
+
+def _occupied(schedule: Schedule, costs: CostModel, ns: Ints, rows: Ints, device: Device) -> tuple[Floats, Floats]:
+    """Return the shares of memory and of SMs, or cores, that rows of one kind take alone, float64 [rows] each."""
+    if device.cores:
+        waits = schedule.op[rows] == Op.FETCH
+        return np.zeros(len(rows)), np.where(waits, 0.0, min(1.0, 1.0 / device.cores))
+    return costs.occupies(schedule, rows, ns[rows])
 
 
 def _ranks_short_of(share: Floats, ranks: int, streams: Int32, lanes: int) -> NDArray[np.bool_]:

@@ -40,8 +40,7 @@ class MemoryFiles:
         content, self._epoch = io.BytesIO(), epochs
         torch.save({EPOCH: torch.tensor(epochs), **tables}, content)
         write_atomically(self._path(epochs), content.getvalue())
-        for rank in range(1, self._context.ranks):  # to where training is resumed
-            self._context.send_files(self._folder, f"{epochs:06d}-{rank:04d}.pt", source=rank)
+        self._context.gather_files(self._folder, lambda rank: f"{epochs:06d}-{rank:04d}.pt")  # to where training is resumed
         for path in self._folder.glob("[0-9]*.pt"):
             earlier = int(path.name.partition("-")[0])
             if earlier < epochs - 1 and earlier not in best:  # the checkpoint may still be that of the epoch before

@@ -1,0 +1,71 @@
+"""Bound of the contents that a machine keeps of jobs: the least recently used go, and none that a job may still read."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from chronoscale.errors import UserError
+
+VARIABLE = "CHRONOSCALE_CONTENTS_GB"
+SHARE = 0.5  # of what is free in their file system and what they take there already, where the variable is not set
+STAY_S = 86400.0  # after its last use, in which a content stays, whatever the bound: the job that asked for it may be about to begin
+NAME = 64  # characters of a content's: its SHA-256
+
+
+def note_use(content: Path) -> None:
+    """Note that a content is used now: its time of access, which no reader of its time of change, such as `hash_file`, sees."""
+    os.utime(content, ns=(time.time_ns(), content.stat().st_mtime_ns))
+
+
+def make_room(folder: Path, coming: int) -> None:
+    """Remove contents, the least recently used first, until what stays and what comes is within the bound, or no more may go.
+
+    Those stay that were used within a day, by `note_use`, or that a process holds. folder: of contents, locked by the caller. coming: bytes
+    that are about to be added. Raises UserError for a malformed bound.
+    """
+    contents = {path: path.stat() for path in folder.iterdir() if len(path.name) == NAME}
+    total = sum(status.st_size for status in contents.values())
+    most, now = _most(folder, total), time.time()
+    for path in sorted(contents, key=lambda path: contents[path].st_atime_ns):
+        if total + coming <= most:
+            return
+        if now - contents[path].st_atime >= STAY_S and not _is_held(path):
+            path.unlink()
+            total -= contents[path].st_size
+
+
+def _most(folder: Path, total: int) -> float:
+    """Return how many bytes of contents may be kept. total: bytes that are."""
+    if not (text := os.environ.get(VARIABLE, "")):
+        return SHARE * (shutil.disk_usage(folder).free + total)
+    with suppress(ValueError):
+        if 0 <= (most := float(text)) < math.inf:
+            return most * 1e9
+    raise UserError(f"{VARIABLE}: '{text}', expected a number of gigabytes, such as 50")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the contents that links below a folder lead to: within the block no job that needs room removes them, however long it takes."""
+    with ExitStack() as files:
+        for content in {path.resolve() for path in folder.rglob("*") if path.is_symlink()}:
+            file = files.enter_context(content.open("rb"))
+            with suppress(OSError):  # of a file system without such locks, where no content is removed
+                fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+def _is_held(content: Path) -> bool:
+    with content.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
