@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,13 @@ def alone(folder: Path, experiment: dict[str, Any], command: str) -> dict[str, A
     return learnt(folder / "runs")
 
 
-def begin(made: Machines, experiment: dict[str, Any], command: str, ranks: list[int], *options: str) -> list[subprocess.Popen[str]]:
-    """Start a command on all machines; the first one has the experiment."""
+def begin(
+    made: Machines, experiment: dict[str, Any], command: str, ranks: list[int], *options: str, own: Sequence[str] = ()
+) -> list[subprocess.Popen[str]]:
+    """Start a command on all machines; the first one has the experiment. own: options of torchrun's own."""
     made.home(0).mkdir(exist_ok=True)
     (made.home(0) / "exp.yaml").write_text(yaml.safe_dump(experiment))
-    return [made.torchrun(node, count, command, "exp.yaml", *options) for node, count in enumerate(ranks)]
+    return [made.torchrun(node, count, command, "exp.yaml", *options, options=own) for node, count in enumerate(ranks)]
 
 
 def outputs(started: list[subprocess.Popen[str]], timeout: float = 240) -> list[str]:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -50,8 +50,8 @@ class Machines:
         """A machine's folder, in which commands run."""
         return self.folder / f"node{node}"
 
-    def torchrun(self, node: int, ranks: int, *words: str) -> subprocess.Popen[str]:
-        """Start torchrun on one of the machines, as a user would in a terminal of it."""
+    def torchrun(self, node: int, ranks: int, *words: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start torchrun on one of the machines, as a user would in a terminal of it. options: more of torchrun's own."""
         for each in range(len(self.names)):
             (self.home(each) / "tmp").mkdir(parents=True, exist_ok=True)
         others = [str(self.home(each)) for each in range(len(self.names)) if each != node]
@@ -62,7 +62,7 @@ class Machines:
         there = [*inside, *own, "ip", "netns", "exec", self.names[node], "unshare", "--uts", "--time", "--monotonic", str(node * DAY_S)]
         hidden = ["sh", "-c", HIDE, "sh", f"node{node}", *others, "--"]
         return subprocess.Popen(
-            [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, "-m", "chronoscale", *words],
+            [*there, *hidden, sys.executable, "-m", "torch.distributed.run", *where, *meet, *options, "-m", "chronoscale", *words],
             cwd=self.home(node),
             env={**os.environ, "TMPDIR": str(self.home(node) / "tmp"), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,

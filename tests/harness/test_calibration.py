@@ -273,7 +273,9 @@ def test_a_quiet_one_is_not(experiment, inline, monkeypatch, capsys):
     assert Noise.load_from(Path("runs/small-validate-1/ranks-1")) == replace(QUIET, spread=0.05, attempt=2)
 
 
-@pytest.mark.parametrize(("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 2), (4, 2, 3, 0), (4, 1, 1, 0), (2, 2, 1, 1), (9, 4, 1, 2)])
+@pytest.mark.parametrize(
+    ("cores", "ranks", "threads", "each"), [(4, 2, 1, 2), (4, 2, 2, 2), (4, 2, 3, 0), (4, 1, 1, 0), (2, 2, 1, 1), (9, 4, 1, 2)]
+)
 def test_ranks_have_cores_of_their_own_where_there_are_enough(monkeypatch, cores, ranks, threads, each):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
     assert cores_per_rank(ranks, threads) == each

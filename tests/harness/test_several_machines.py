@@ -105,3 +105,12 @@ def test_who_attends_leaves_the_failure_to_the_first(monkeypatch: pytest.MonkeyP
     """A launcher that sees another process fail ends the first, before it has said what is wrong."""
     monkeypatch.setattr(attendance, "attach", lambda starter, facts: SimpleNamespace(attend=lambda run, on_cut: 2))
     assert attendance.attend(Starter("torchrun", 1, 2, 1, 2, "x", 1, False, "run")) == 0
+
+
+@pytest.mark.parametrize(("local", "code", "expected"), [(0, 1, 1), (0, 2, 2), (0, 0, 0), (0, 130, 0), (1, 1, 0)])
+def test_who_attends_fails_as_the_first_where_that_starts_it_again(
+    monkeypatch: pytest.MonkeyPatch, local: int, code: int, expected: int
+) -> None:
+    """torchrun starts again a machine on which a process fails, and no other; not on the first machine, which has one, nor after Ctrl-C."""
+    monkeypatch.setattr(attendance, "attach", lambda starter, facts: SimpleNamespace(attend=lambda run, on_cut: code))
+    assert attendance.attend(Starter("torchrun", 1, 2, local, local + 1, "x", 1, False, "run", restarts=True)) == expected

@@ -10,6 +10,7 @@ import socket
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from chronoscale.real_exec.ranks import rank_group as module
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
+from chronoscale.real_exec.ranks.request import Request
 from chronoscale.real_exec.ranks.supervision import Patience
 
 SHORT = Patience(seconds=2.0, rows=0.0)
@@ -149,13 +151,15 @@ def test_ranks_end_with_their_server(tmp_path: Path, how: str, number: signal.Si
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals) -> None:
-    """However it ends; here a fork of this process, which starts a server of its own."""
+def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it ends; here a fork of this process, which starts a server of its own. So do files that it has made for the job."""
     reader, writer = os.pipe()
+    (received := tmp_path / "received").mkdir()
     child = os.fork()
     if not child:
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            monkeypatch.setattr(launch, "Request", partial(Request, received=str(received)))
             ranks = talking(tmp_path, "all_reduce", "never")
             os.write(writer, json.dumps([*ranks.pids, ranks.server.pid, str(ranks.folder)]).encode())
             wait(ranks, "train")
@@ -166,7 +170,7 @@ def test_ranks_end_with_their_launcher(tmp_path: Path, how: signal.Signals) -> N
     os.kill(child, how)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -how
     assert not alive(processes, 10)
-    assert not Path(folder).exists()
+    assert not Path(folder).exists() and not received.exists()
 
 
 def test_a_launcher_that_ends_while_its_server_imports_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

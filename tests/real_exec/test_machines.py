@@ -1,5 +1,6 @@
 """Machines as network namespaces under torchrun: what they learn is what one machine does, and how they fail."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,26 @@ def test_machines_learn_what_one_machine_does(tmp_path: Path, family: str, comma
     assert traces and all(0 < trace.clock_ns < 1e9 and trace.span_ns < DAY_S * 1e9 for trace in traces)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What one machine learns when nothing happens to it; each experiment is trained once."""
+    known = dict[str, dict[str, Any]]()
+
+    def train(experiment: dict[str, Any]) -> dict[str, Any]:
+        if (name := json.dumps(experiment)) not in known:
+            known[name] = alone(tmp_path_factory.mktemp("alone"), experiment, "train")
+        return known[name]
+
+    return train
+
+
+def await_epochs(made: Machines) -> None:
+    """Wait until two epochs are kept."""
+    until = time.monotonic() + 120
+    while not list(made.home(0).rglob("epochs/000001.json")) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def attending(made: Machines, node: int) -> int:
     """Process id of a machine's process that torchrun has started."""
     for pid in made.pids(node):
@@ -46,49 +69,88 @@ def attending(made: Machines, node: int) -> int:
     raise ProcessLookupError
 
 
-def end_machine(made: Machines) -> None:
-    for pid in made.pids(1):
+def end_machine(made: Machines, node: int = 1) -> None:
+    for pid in made.pids(node):
         os.kill(pid, signal.SIGKILL)
 
 
-def stop_rank(made: Machines) -> None:
-    os.kill(made.rank_process(1, 20), signal.SIGSTOP)
+def end_process(made: Machines, node: int = 1) -> None:
+    os.kill(attending(made, node), signal.SIGKILL)
+
+
+def stop_rank(made: Machines, node: int = 1) -> None:
+    os.kill(made.rank_process(node, 20), signal.SIGSTOP)
 
 
 LOST = "error: rank 1 on node1 has not been heard of for 3"
+GONE = "error: rank 0 at 10.97.0.1:29517 is gone: "
+STOPPED = "error: 'train' was ended: rank {} has not moved for 10 s, it is stopped,"
+KEPT = "epochs are kept, the same command goes on after them"
 
 
 @pytest.mark.parametrize(
-    ("fault", "said", "said_there"),
+    ("fault", "said", "said_there", "killed", "family", "strategy"),
     [
-        (end_machine, LOST, ""),
-        (lambda made: os.kill(attending(made, 1), signal.SIGKILL), LOST, ""),
-        (lambda made: made.cut(1), LOST, "error: rank 0 at 10.97.0.1:29517 has not been heard of for 3"),
-        (stop_rank, "error: 'train' was ended: rank 1 has not moved for 10 s, it is stopped,", ""),
+        (end_machine, LOST, "", 1, STREAMS, "memshare"),
+        (end_process, LOST, "", None, STREAMS, "memshare"),
+        (lambda made: made.cut(1), LOST, "error: rank 0 at 10.97.0.1:29517 has not been heard of for 3", None, STREAMS, "memshare"),
+        (stop_rank, STOPPED.format(1), "", None, STREAMS, "memshare"),
+        (partial(end_machine, node=0), "", GONE, 0, STREAMS, "memshare"),
+        (partial(end_process, node=0), "", GONE, None, SIGNALS, "dist-index"),
+        (partial(stop_rank, node=0), STOPPED.format(0), "", None, SNAPSHOTS, "psg"),
     ],
+    ids=["machine 1", "process 1", "link", "rank 1", "machine 0", "process 0", "rank 0"],
 )
 def test_a_machine_that_is_lost_is_named_and_training_goes_on_after_it(
-    tmp_path: Path, fault: Callable[[Machines], None], said: str, said_there: str
+    tmp_path: Path,
+    undisturbed: Callable[[dict[str, Any]], dict[str, Any]],
+    fault: Callable[[Machines], None],
+    said: str,
+    said_there: str,
+    killed: int | None,
+    family: dict[str, Any],
+    strategy: str,
 ) -> None:
-    """Within a minute, everywhere, nothing is left, and the same command ends where one that nothing happened to does: memory, too."""
-    experiment = {**COMMON, **STREAMS, "ranks": [2], "strategies": ["memshare"], "epochs": 12, "hang_after": 10}
-    expected = alone(tmp_path, experiment, "train")
+    """Within a minute, everywhere, nothing is left, and the same command ends where one that nothing happened to does: memory, too.
+
+    A machine that is `killed` as a whole keeps its folders.
+    """
+    experiment = {**COMMON, **family, "ranks": [2], "strategies": [strategy], "epochs": 12 if family is STREAMS else 40, "hang_after": 10}
+    expected = undisturbed(experiment)
     with machines(2, tmp_path) as made:
         started = begin(made, experiment, "train", [1, 1])
-        until = time.monotonic() + 120
-        while not list(made.home(0).rglob("epochs/000001.json")) and time.monotonic() < until:
-            time.sleep(0.05)
+        await_epochs(made)
         begun = time.monotonic()
         fault(made)
         lines = outputs(started, 120)
         assert time.monotonic() - begun < 60
-        assert said in lines[0] and "epochs are kept, the same command goes on after them" in lines[0]
+        assert said in lines[0] and (KEPT in lines[0]) == bool(said)
         assert said_there in lines[1]
+        assert [line.count("error: ") for line in lines] == [bool(said), bool(said_there)], lines
         assert not made.pids(0) and not made.pids(1)
+        assert not any(list(made.home(node).glob(f"tmp/chronoscale-{of}-*")) for node in {0, 1} - {killed} for of in ("attached", "ranks"))
     with machines(2, tmp_path) as made:
         started = begin(made, experiment, "train", [1, 1])
         lines = outputs(started)
     assert [process.returncode for process in started] == [0, 0], lines
+    assert "taking up runs/exp-train-1, which was left incomplete" in lines[0]
+    assert learnt(tmp_path / "node0") == expected
+
+
+def test_torchrun_starts_all_machines_again_and_training_goes_on(
+    tmp_path: Path, undisturbed: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    """With --max-restarts: each machine's torchrun sees to its own processes alone."""
+    experiment = {**COMMON, **STREAMS, "ranks": [2], "strategies": ["memshare"], "epochs": 12, "hang_after": 10}
+    expected = undisturbed(experiment)
+    with machines(2, tmp_path) as made:
+        started = begin(made, experiment, "train", [1, 1], own=["--max-restarts", "1"])
+        await_epochs(made)
+        os.kill(made.rank_process(1, 20), signal.SIGKILL)
+        lines = outputs(started)
+        assert not made.pids(0) and not made.pids(1)
+    assert [process.returncode for process in started] == [0, 0], lines
+    assert "error: rank 1 of 'train' was lost (SIGKILL)" in lines[0] and lines[0].count("error: ") == 1
     assert "taking up runs/exp-train-1, which was left incomplete" in lines[0]
     assert learnt(tmp_path / "node0") == expected
 
@@ -98,9 +160,7 @@ def test_an_elastic_training_goes_on_with_the_machines_that_are_left(tmp_path: P
     experiment = {**COMMON, **family, "strategies": [name], "epochs": 8}
     with machines(2, tmp_path) as made:
         started = begin(made, experiment, "train", [1, 1], "--elastic", "1:4")
-        until = time.monotonic() + 120
-        while not list(made.home(0).rglob("epochs/000001.json")) and time.monotonic() < until:
-            time.sleep(0.05)
+        await_epochs(made)
         end_machine(made)
         outputs(started, 120)
     before = len(list((tmp_path / "node0").rglob("epochs/*.json")))
@@ -110,20 +170,45 @@ def test_an_elastic_training_goes_on_with_the_machines_that_are_left(tmp_path: P
     assert len(list((tmp_path / "node0").rglob("epochs/*.json"))) == 8
 
 
+def fill(folder: Path) -> None:
+    """Leave no space on the disk of a folder."""
+    with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
+        while file.write(bytes(1 << 16)):
+            pass
+
+
 @pytest.mark.parametrize("node", [0, 1])
-def test_a_full_disk_is_one_line_on_either_machine(tmp_path: Path, node: int) -> None:
-    experiment = {**COMMON, **SNAPSHOTS, "ranks": [2], "strategies": ["psg"], "epochs": 2000}
-    with machines(2, tmp_path) as made:
-        full = made.home(1) / "tmp" if node else made.home(0)
-        full.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", full], check=True)
-        try:
-            lines = outputs(begin(made, experiment, "train", [1, 1]))
+def test_a_full_disk_is_one_line_on_either_machine(
+    tmp_path: Path, undisturbed: Callable[[dict[str, Any]], dict[str, Any]], node: int
+) -> None:
+    """Once there is space, the same command ends where one that nothing happened to does. The second one is full before it has received
+    the data.
+    """
+    experiment = {**COMMON, **SNAPSHOTS, "ranks": [2], "strategies": ["psg"], "epochs": 40, "hang_after": 10}
+    expected = undisturbed(experiment)
+    full = tmp_path / ("node1/tmp" if node else "node0")
+    full.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k" if node else "size=64m", "none", full], check=True)
+    try:
+        with machines(2, tmp_path) as made:
+            started = begin(made, experiment, "train", [1, 1])
+            if not node:
+                await_epochs(made)
+                fill(full)
+            lines = outputs(started)
             assert not made.pids(0) and not made.pids(1)
-        finally:
-            subprocess.run(["umount", full], check=True)
-    assert "the disk is full; free some space and give the same command again" in lines[0]
-    assert lines[0].count("error:") == 1 and ("(on node1)" in lines[0]) == bool(node)
+        assert "the disk is full; free some space and give the same command again" in lines[0]
+        assert lines[0].count("error:") == 1 and ("(on node1)" in lines[0]) == bool(node)
+        subprocess.run(["mount", "-o", "remount,size=64m", full], check=True)
+        (full / "filler").unlink(missing_ok=True)
+        with machines(2, tmp_path) as made:
+            started = begin(made, experiment, "train", [1, 1])
+            lines = outputs(started)
+        assert [process.returncode for process in started] == [0, 0], lines
+        assert "taking up runs/exp-train-1, which was left incomplete" in lines[0]
+        assert learnt(tmp_path / "node0") == expected
+    finally:
+        subprocess.run(["umount", full], check=True)
 
 
 TWO_STRATEGIES = {

@@ -43,6 +43,20 @@ def test_a_launcher_is_known_by_its_environment(variables: dict[str, str], expec
     assert (starter.name, starter.rank, starter.ranks, starter.local_rank, starter.local_ranks) == expected
 
 
+@pytest.mark.parametrize(
+    ("variables", "restarts"),
+    [
+        ({}, False),
+        ({"TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_RESTART_COUNT": "0"}, False),
+        ({"TORCHELASTIC_MAX_RESTARTS": "2", "TORCHELASTIC_RESTART_COUNT": "1"}, True),
+        ({"TORCHELASTIC_MAX_RESTARTS": "2", "TORCHELASTIC_RESTART_COUNT": "2"}, False),
+    ],
+)
+def test_torchrun_says_whether_it_starts_again_what_fails(variables: dict[str, str], restarts: bool) -> None:
+    starter = Starter.of({**TORCHRUN, **variables})
+    assert starter is not None and starter.restarts is restarts
+
+
 @pytest.mark.parametrize("spoilt", [{"RANK": "x"}, {"RANK": "4"}, {"LOCAL_RANK": ""}, {"MASTER_PORT": "http"}, {"MASTER_ADDR": ""}])
 def test_malformed_variables_are_one_line(spoilt: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"^torchrun: ") as error:

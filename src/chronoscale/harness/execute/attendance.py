@@ -10,6 +10,7 @@ from functools import partial
 import psutil
 from torch.distributed import DistError
 
+from chronoscale import interruption
 from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.execute.machine import gpus, this_device
 from chronoscale.real_exec.measurement.environment import fingerprint
@@ -21,18 +22,21 @@ from chronoscale.real_exec.ranks.starter import Starter
 
 
 def attend(starter: Starter) -> int:
-    """Execute this process's ranks of the first process's command until that is over; return 0, however that ended: a launcher that sees a
-    process fail ends the first one, too, which has a line to print.
+    """Execute this process's ranks of the first process's command until that is over; return the exit code.
+
+    It is 0, however the command ended: a launcher that sees a process fail ends the first one, too, which has a line to print. But where
+    the launcher starts each machine's processes again that fail there, the first machine comes again, and those of the others have to
+    fail as it did, unless that was Ctrl-C.
 
     SIGTERM ends it, with exit code 143, and leaves none of its folders. Raises MachineError where the first process, or the store in which
     they meet, is lost.
     """
     remove_at_sigterm()
     try:
-        attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
+        code = attach(starter, _facts()).attend(partial(run_attached, starter, lambda _: None), _leave)
     except DistError as error:
         raise MachineError(f"rank 0 at {starter.host}:{starter.port} is gone: {str(error).splitlines()[0]}") from None
-    return 0
+    return code if starter.restarts and not starter.on_first and code != interruption.CODE else 0
 
 
 def _facts() -> dict[str, str]:

@@ -22,6 +22,11 @@ def make_folder() -> Path:
     return folder
 
 
+def is_made_here(folder: Path) -> bool:
+    """Return whether a folder is one of `make_folder`, by this process."""
+    return folder in _made
+
+
 def remove_folder(folder: Path) -> None:
     """Remove a folder of `make_folder`, with all that is in it."""
     for _ in range(_TRIES):

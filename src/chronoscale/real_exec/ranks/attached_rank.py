@@ -10,6 +10,7 @@ from pathlib import Path
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks.attached_folders import is_made_here
 from chronoscale.real_exec.ranks.failure import name_trace
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 from chronoscale.real_exec.ranks.rank_group import QUIET, RankGroup, server_of
@@ -42,7 +43,8 @@ def run_attached(
     try:
         modules = [os.path.abspath(place) for place in sys.path]
         environment = _environment(starter, job.settings.threads)
-        request = Request(entry, str(path), 1, tempfile.gettempdir(), os.getcwd(), environment, modules, "", placement, store)
+        received = str(path.parent) if is_made_here(path.parent) else ""  # not the folder of the user's run
+        request = Request(entry, str(path), 1, tempfile.gettempdir(), os.getcwd(), environment, modules, "", placement, store, received)
         return _watch(server_of(job.settings.threads).start(request), starter.rank, job, on_progress, is_stopped)
     except (MachineError, UserError) as error:
         return AttachedEnd.of(error)

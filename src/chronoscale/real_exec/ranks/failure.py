@@ -30,6 +30,7 @@ class FailureKind(StrEnum):
 
 
 CODES = {FailureKind.USER: 2, FailureKind.NOT_FINITE: 3}  # exit codes; 1 for the others
+RESERVED = 4096  # bytes; a record without a traceback has some hundreds
 _RAISED: dict[FailureKind, type[UserError | MachineError]] = {FailureKind.USER: UserError, FailureKind.NOT_FINITE: NotFiniteError}
 _SPENT = ("can't allocate memory", "not enough memory", "std::bad_alloc", "Cannot allocate memory", "can't start new thread")
 
@@ -84,9 +85,12 @@ class Failure:
         return f"failed: {self.exception}: {self.message}" if self.message else f"failed: {self.exception}"
 
     def save(self, folder: Path) -> None:
-        """Write the record of a rank's failure to the job's private folder, whole or not at all."""
-        part = folder / f".failure-{self.rank}"
-        part.write_text(json.dumps(asdict(self)))
+        """Write the record of a rank's failure to the job's private folder, whole or not at all; where the disk is full, into the space
+        that `reserve` has taken for it."""
+        part, data = _part(folder, self.rank), json.dumps(asdict(self)).encode()
+        with part.open("r+b" if part.exists() else "wb") as file:
+            file.write(data)
+            file.truncate()
         os.replace(part, folder / f"failure-{self.rank}.json")
 
     @classmethod
@@ -94,6 +98,15 @@ class Failure:
         """Read the record of a failure that a rank left in the job's private folder; None where it left none."""
         path = folder / f"failure-{rank}.json"
         return read_json(path, cls, "record of a failure") if path.exists() else None
+
+
+def reserve(folder: Path, rank: int) -> None:
+    """Take space in a job's private folder for the record of a rank's failure, which may be that the disk is full."""
+    _part(folder, rank).write_bytes(bytes(RESERVED))
+
+
+def _part(folder: Path, rank: int) -> Path:
+    return folder / f".failure-{rank}"
 
 
 def name_trace(error: UserError | MachineError, trace: str) -> UserError | MachineError:

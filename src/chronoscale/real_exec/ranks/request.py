@@ -45,7 +45,8 @@ class Request:
     argument: path of the job file. temporary: where the server makes a folder that is private to this user and this job. folder: that
     folder, absolute, once it exists. modules: Python's search path (`sys.path`).
     placement: where the request's one rank is of a job on several machines: rank, ranks, local rank, local ranks; store: where these
-    meet (`Membership`). None and '': all ranks are here.
+    meet (`Membership`). None and '': all ranks are here. received: a folder of files that the launcher has made for this job; it goes
+    with the job, also where the launcher is killed.
     """
 
     entry: str
@@ -58,6 +59,7 @@ class Request:
     folder: str = ""
     placement: tuple[int, int, int, int] | None = None
     store: str = ""
+    received: str = ""
 
     def membership(self, rank: int) -> Membership:
         """Return the membership of a rank that the server forks."""

@@ -3,7 +3,7 @@
 `python -m chronoscale.real_exec.ranks.server FD PID`, started by `ranks.rank_group` alone. FD is a socket shared with the launcher, whose
 process is PID: each message on it brings a socket for one job, and the job's `request.Request`. On that job's socket, the launcher receives
 a message for each rank that ends. When it is closed, or the launcher ends, the job's ranks are killed with all that they have started, and
-the folder that was made for them is removed.
+the folders that were made for them are removed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 from chronoscale.errors import in_words
 from chronoscale.parent import die_with_parent, outlive_parent
 from chronoscale.real_exec.ranks import positions
+from chronoscale.real_exec.ranks.failure import reserve
 from chronoscale.real_exec.ranks.request import RankEnd, Request, Started, receive, send
 
 # What ranks import, and what torch's optimisers import when they are first used.
@@ -72,8 +73,9 @@ class RankProcesses:
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
     def remove(self) -> None:
-        """Remove the private folder of a job, unless the launcher has done so."""
-        shutil.rmtree(self.request.folder, ignore_errors=True)
+        """Remove the private folder of a job, and that of what it received, unless the launcher has done so."""
+        for folder in filter(None, (self.request.folder, self.request.received)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Server:
@@ -115,6 +117,7 @@ class Server:
         try:
             positions.make_file(Path(folder), request.ranks)
             for rank in range(request.ranks):
+                reserve(Path(folder), request.membership(rank).rank)
                 job.pids.append(self._fork(job, rank))
                 handle = os.pidfd_open(job.pids[rank])
                 job.handles[handle] = rank

@@ -56,7 +56,8 @@ class Starter:
     """Another launcher that has started this command in several processes: `name`, and which of them this one is.
 
     rank of `ranks`; local_rank of `local_ranks` on this machine. host, port: where they meet. hosts_store: rank 0 has to listen there; else
-    the launcher does. run: tells runs that meet at one place apart.
+    the launcher does. run: tells runs that meet at one place apart. restarts: where one of a machine's processes fails, the launcher starts
+    all of that machine again, and those of no other.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Starter:
     port: int
     hosts_store: bool
     run: str
+    restarts: bool = False
 
     @classmethod
     def here(cls) -> Starter | None:
@@ -97,7 +99,8 @@ class Starter:
                 run = "/".join(environment.get(each, "0") for each in variables.run) or "0"
                 hosts = rank == 0 and environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
                 port = _number(environment, "MASTER_PORT", name)
-                return cls(name, rank, ranks, local_rank, local_ranks, environment["MASTER_ADDR"], port, hosts, run)
+                restarts = name == "torchrun" and _restarts(environment)
+                return cls(name, rank, ranks, local_rank, local_ranks, environment["MASTER_ADDR"], port, hosts, run, restarts)
         return None
 
     @staticmethod
@@ -106,6 +109,11 @@ class Starter:
         starter = Starter.of(environment)
         single = (each for each in _LAUNCHERS.values() if each.rank in environment and environment.get(each.ranks) == "1")
         return starter.ranks if starter else len(list(single)[:1]) * (not environment.get(FOLDER))
+
+    @property
+    def on_first(self) -> bool:
+        """Whether this process is on the first machine, as rank 0 is."""
+        return self.rank == self.local_rank
 
     def local_of(self, ranks: int) -> int:
         """Return how many of the first `ranks` processes are on this machine, where a launcher numbers them machine by machine."""
@@ -117,6 +125,13 @@ def _number(environment: Mapping[str, str], variable: str, name: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise UserError(f"{name}: {variable} is '{text}', expected a number")
     return int(text)
+
+
+def _restarts(environment: Mapping[str, str]) -> bool:
+    """Return whether torchrun has restarts left (`--max-restarts`)."""
+    names = "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"
+    count, limit = (_number({**dict.fromkeys(names, "0"), **environment}, name, "torchrun") for name in names)
+    return count < limit
 
 
 def _on_machine(environment: Mapping[str, str], variables: _Variables, name: str) -> tuple[int, int | None]:
