@@ -232,10 +232,18 @@ def test_what_ranks_and_their_server_do_is_no_noise(tmp_path: Path) -> None:
 
 def test_what_other_cores_do_is_no_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a batch system gives each job cores of its own: user, nice, system, idle, iowait, irq, softirq, steal, guest."""
-    cores = ["cpu 9 9 9 9 9 9 9 9 9", "cpu0 1 2 3 4 5 6 7 8 0", "cpu1 100 0 0 900 0 0 0 0 50", "cpu10 10 0 20 50 0 0 10 30 0", "intr 7"]
+    cores = [
+        "cpu 200 0 100 900 0 0 0 60 9",
+        "cpu0 1 2 3 4 5 6 7 8 0",
+        "cpu1 100 0 0 900 0 0 0 0 50",
+        "cpu10 10 0 20 50 0 0 10 30 0",
+        "intr 7",
+    ]
     (tmp_path / "stat").write_text("\n".join(cores))
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 10})
     assert core_seconds(tmp_path / "stat") == pytest.approx((1120 / TICKS, 140 / TICKS, 30 / TICKS))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 70})  # as in a container that numbers its cores anew
+    assert core_seconds(tmp_path / "stat") == pytest.approx((1260 / TICKS, 300 / TICKS, 60 / TICKS))
 
 
 def test_what_another_process_does_is_noise() -> None:

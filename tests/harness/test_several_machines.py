@@ -49,6 +49,8 @@ def test_the_cluster_is_that_of_the_machines(on: SetMachines) -> None:
     fewer = machine.this_machine(check({**EXPERIMENT, "ranks": [2]}, "x"), COSTS, 2)
     assert (fewer.nodes, fewer.gpus_per_node, fewer.name, fewer.intra) == (1, 2, "local-cpu", LINK) and fewer.device.memory == 4e9
     assert fewer.device.cores == 8.0 and fewer.messages == ()
+    odd = machine.this_machine(check({**EXPERIMENT, "ranks": [3]}, "x"), COSTS, 3)
+    assert (odd.nodes, odd.gpus_per_node, odd.messages) == (2, 2, ())
 
 
 def test_a_link_inside_machines_that_was_not_measured_is_that_between_them(on: SetMachines) -> None:

@@ -229,7 +229,7 @@ def test_a_process_that_is_not_heard_of_is_lost(pair: tuple[Attachment, Attachme
     now[0] += 1
     assert first.lost(1) == f"rank 1 on {socket.gethostname()} has not been heard of for 31 s"
     with pytest.raises(MachineError, match=r"rank 1 on .* has not been heard of"):
-        attached_job.AttachedJob(first, 0)._await_of([1], "never")
+        attached_job.AttachedJob(first, 0)._await_of(1, "never")
     second.store.set("beat/1", "again")
     assert first.lost(1) == ""
     first._over.set()

@@ -1,7 +1,7 @@
 """A job and its files on their way to other machines."""
 
 import json
-from collections import Counter
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -52,25 +52,22 @@ def test_a_prepared_stream_takes_its_events_along(tmp_path: Path, in_place: bool
     assert received.protocol == prepared.protocol and (data / received.stream / "time.npy").read_bytes() == b"time"
 
 
-def test_ranks_of_one_machine_fetch_a_content_once(tmp_path: Path) -> None:
-    """Whoever comes first; the others wait until it is whole."""
+def test_a_content_that_several_jobs_bring_at_once_is_whole(tmp_path: Path) -> None:
     (tmp_path / "content").write_bytes(b"0123456789")
-    sha256, read = hash_file(tmp_path / "content"), Counter[int]()
+    sha256, together = hash_file(tmp_path / "content"), threading.Barrier(4, timeout=20)
 
-    def chunks(rank: int) -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         for digit in b"0123456789":
-            read[rank] += 1
+            together.wait()
             yield bytes([digit])
 
-    def fetch(rank: int) -> bytes:
+    def fetch(_: int) -> bytes:
         cache = Cache(tmp_path / "cache")
-        cache.add(sha256, chunks(rank))
+        cache.add(sha256, chunks())
         return (cache.folder / sha256).read_bytes()
 
     with ThreadPoolExecutor() as threads:
-        contents = [threads.submit(fetch, rank) for rank in range(4)]
-        assert [content.result() for content in contents] == [b"0123456789"] * 4
-    assert list(read.values()) == [10]
+        assert list(threads.map(fetch, range(4))) == [b"0123456789"] * 4
 
 
 def test_damaged_content_is_refused_and_dropped(tmp_path: Path) -> None:

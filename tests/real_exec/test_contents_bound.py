@@ -2,14 +2,16 @@
 
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import time
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from attached_cases import job_of, meet
@@ -194,3 +196,37 @@ def test_a_bound_that_is_none_is_one_line(cache: Cache, text: str, monkeypatch: 
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(UserError, match=rf"^{VARIABLE}: '{text}', expected a number of gigabytes, such as 50$"):
         cache.lacks(bundle("a"))
+
+
+def test_drafts_that_nobody_writes_any_more_go(cache: Cache) -> None:
+    """As of a process that was killed; not those that a process is writing."""
+    (cache.folder / ".draft-left").write_bytes(b"some")
+
+    def chunks() -> Iterator[bytes]:
+        yield _content("a")
+        cache.lacks(bundle("b"))
+        assert len(list(cache.folder.glob(".draft-*"))) == 1
+
+    cache.add(_sha256("a"), chunks())
+    assert kept(cache, "a") == "a" and not list(cache.folder.glob(".draft-*"))
+
+
+def test_a_bound_beyond_the_disk_is_the_disk(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents go where there would be no room for more, whatever the variable allows."""
+    monkeypatch.setenv(VARIABLE, "500")
+    receive(cache, "a", "b")
+    age(cache, 9, "a", "b")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=500))
+    receive(cache, "c")
+    assert kept(cache, *"abc") in ("ac", "bc")
+
+
+def test_a_job_of_many_files_holds_them_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = list[tuple[int, int]]()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
+    for number in range(600):
+        (tmp_path / f"{number}.bin").write_bytes(b"")
+        (tmp_path / str(number)).symlink_to(tmp_path / f"{number}.bin")
+    with held(tmp_path):
+        assert limits == [(1112, 4096)]

@@ -14,7 +14,7 @@ from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks import positions
-from chronoscale.real_exec.ranks.failure import Failure, FailureKind
+from chronoscale.real_exec.ranks.failure import Failure, FailureKind, reserve
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,17 @@ def test_an_exception_is_told_by_its_kind(tmp_path: Path, error, kind, code, rai
         raise reported
     assert bool(result.trace) == (kind is FailureKind.UNEXPECTED)
     assert Failure.load(tmp_path, 0) is None
+
+
+def test_a_record_is_written_into_space_that_was_taken_before(tmp_path: Path) -> None:
+    """It may be that the disk is full."""
+    reserve(tmp_path, 1)
+    (part,) = tmp_path.iterdir()
+    taken, size = part.stat().st_ino, part.stat().st_size
+    (failure := Failure.of(OSError(errno.ENOSPC, "x"), 1, "at row 3")).save(tmp_path)
+    (record,) = tmp_path.iterdir()
+    assert Failure.load(tmp_path, 1) == failure
+    assert record.stat().st_ino == taken and record.stat().st_size <= size
 
 
 def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:

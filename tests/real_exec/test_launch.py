@@ -98,6 +98,7 @@ def test_each_way_to_lose_a_rank_is_one_line_and_leaves_nothing(tmp_path: Path, 
 
 def test_a_job_that_is_stopped_or_dropped_leaves_nothing(tmp_path: Path) -> None:
     ranks = talking(tmp_path, "all_reduce", "never")
+    assert all(file.stat().st_size for file in (ranks.folder / ".failure-0", ranks.folder / ".failure-1"))  # space, should the disk be full
     ranks.stop()
     assert not left(ranks)
     with pytest.raises(MachineError, match=r"rank \d of 'train' was lost \(SIGKILL\)"):

@@ -167,7 +167,8 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     if (each := max((machine.of(ranks) for machine in machines()), default=ranks)) < ranks:
         hosts = ", ".join(f"{machine.host} ({machine.of(ranks)})" for machine in machines() if machine.of(ranks))
         inside = costs.inside or link
-        cluster = replace(cluster, name=hosts, nodes=-(-ranks // each), gpus_per_node=each, intra=inside, messages=costs.pairs)
+        alike = each * sum(machine.of(ranks) > 0 for machine in machines()) == ranks  # else ranks of the model are on other machines
+        cluster = replace(cluster, name=hosts, nodes=-(-ranks // each), gpus_per_node=each, intra=inside, messages=costs.pairs * alike)
         cluster = replace(cluster, origin="fitted on these machines")
     streams = make_lanes(device, threads).streams
     named = replace(cluster.device, name=costs.device, streams=streams)

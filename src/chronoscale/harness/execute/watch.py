@@ -55,12 +55,16 @@ def spread(timed: Sequence[Sequence[Pass]]) -> float:
 
 def core_seconds(stat: Path = STAT) -> tuple[float, float, float]:
     """Return seconds of the cores that this process may use since the machine started: all, those in use, those that the hypervisor took.
+    They are those of all cores where the system does not tell these apart.
 
     stat: a file as of proc_stat(5).
     """
     own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
     lines = [line.split() for line in stat.read_text().splitlines()]
-    columns = np.array([line[1:9] for line in lines if line[0] in own], np.float64).sum(axis=0) / TICKS
+    mine = [line[1:9] for line in lines if line[0] in own]
+    if len(mine) < len(own):  # a container whose cores have other numbers there
+        mine = [line[1:9] for line in lines if line[0] == "cpu"]
+    columns = np.array(mine, np.float64).sum(axis=0) / TICKS
     user, nice, system, _, _, irq, soft, steal = columns.tolist()
     return float(columns.sum()), user + nice + system + irq + soft, steal
 

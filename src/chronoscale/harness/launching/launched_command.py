@@ -13,7 +13,7 @@ import typer
 
 from chronoscale.errors import UserError, unknown
 from chronoscale.harness.cli.commands import Commands
-from chronoscale.harness.cli.experiment_argument import read_advice, read_comparison, read_experiment, read_timed, read_training
+from chronoscale.harness.cli.experiment_argument import read_advice, read_comparison, read_timed, read_training
 from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 
@@ -46,9 +46,9 @@ class LaunchedCommand:
         if name not in Commands.entries:
             raise unknown("command", name, Commands.entries)
         command = Commands.entries[name].command(name)
-        if all(parameter.name != "file" for parameter in command.params):
-            raise UserError(f"-- {name}: takes no experiment file; expected bench, train or the like")
-        words = [name, str(file), *(options[1:] if options[:1] == [str(file)] else options)]
+        if name not in _READERS:
+            raise UserError(f"-- {name}: runs no experiment on ranks; expected {', '.join([*_READERS][:-1])} or {[*_READERS][-1]}")
+        words = [name, str(file), *(options[1:] if options and Path(options[0]).resolve() == file.resolve() else options)]
         try:
             values = command.make_context(name, words[1:]).params
         except _MISUSE as error:
@@ -80,10 +80,6 @@ def _timed(command: str) -> Callable[[Path, int | None], Experiment]:
     return read
 
 
-def _plain(file: Path, seed: int | None = None) -> Experiment:
-    return read_experiment(file, seed)
-
-
 _READERS: Mapping[str, Callable[..., Experiment]] = {
     **{name: _timed(name) for name in ("profile", "bench", "validate")},
     "train": read_training,
@@ -94,5 +90,5 @@ _READERS: Mapping[str, Callable[..., Experiment]] = {
 
 def _read(name: str, values: Mapping[str, Any]) -> Experiment:
     """Return the experiment of a command. values: of its parameters, which the command's reader has by the same names."""
-    reader = _READERS.get(name, _plain)
+    reader = _READERS[name]
     return reader(**{each: values[each] for each in inspect.signature(reader).parameters if each in values})

@@ -40,8 +40,8 @@ def bring_files(folder: Path, patterns: Sequence[str], exchange: Exchange, other
         for begin, length in _chunks(int(size)):
             part = torch.frombuffer(bytearray(content[begin : begin + length] if own else length), dtype=torch.uint8).to(device)
             move(part, other)
-            received += bytes(part.cpu().numpy())
-        return bytes(received)
+            received += b"" if own else bytes(part.cpu().numpy())
+        return content if own else bytes(received)
 
     _carry_files(folder, patterns, own, carry)
 

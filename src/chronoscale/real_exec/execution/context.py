@@ -122,8 +122,8 @@ class Context:
         """
         if self.virtual:
             return VirtualLanes()
-        alone = self.probing or self.device.type != "cpu"
-        threads = Threads() if alone else Threads.of(schedule, self.settings.transfer_thread)
+        no_threads = self.probing or self.device.type != "cpu"
+        threads = Threads() if no_threads else Threads.of(schedule, self.settings.transfer_thread)
         return self.share(("lanes", threads), lambda: make_lanes(self.device, threads, self.settings.bus))
 
 

@@ -32,13 +32,13 @@ def remove_folder(folder: Path) -> None:
     for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
-            return
+            return _made.remove(folder) if folder in _made else None
         time.sleep(_PAUSE_S)
 
 
 def remove_folders() -> None:
     """Remove all folders that this process has made, before it ends at once."""
-    for folder in _made:
+    for folder in [*_made]:
         remove_folder(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +70,7 @@ class AttachedJob:
         self._store.set(f"{self.key}/entry", entry)
         self._store.set(self.key, bundle.to_json())
         try:
-            self._send(others, sources)
+            self._send(others, bundle, sources)
             own = run(entry, path, job, self._meeting, ranks, lambda waits: self._look(others, waits) or is_stopped())
             if own.failed:
                 self._ends[0] = own
@@ -81,56 +82,61 @@ class AttachedJob:
             first = min(failed, key=lambda rank: self._ends[rank].order)
             raise self._ends[first].error(self._process.hosts[first])
 
-    def _send(self, others: range, sources: dict[str, Path]) -> None:
-        """Send the others those contents that they lack, one file at a time, in batches; ranks of one cache receive each once."""
-        lacking = {rank: json.loads(self._await_of([rank], f"lacks/{rank}")) for rank in others}
+    def _send(self, others: range, bundle: Bundle, sources: Mapping[str, Path]) -> None:
+        """Send the others those contents that they lack, one file at a time, in batches; one rank of each cache receives it.
+
+        Raises UserError for a file that is no longer what the bundle says.
+        """
+        lacking = {rank: json.loads(self._await_of(rank, f"lacks/{rank}")) for rank in others}
+        sizes = {file.sha256: file.size for file in bundle.files}
         for sha256 in sorted({each for _, needs in lacking.values() for each in needs}):
-            takers = {rank: cache for rank, (cache, needs) in lacking.items() if sha256 in needs}
-            place, count = f"content/{sha256}", max(1, -(-sources[sha256].stat().st_size // CHUNK))
-            keys = {f"{self.key}/{place}"}
+            ranks = [rank for rank in others if sha256 in lacking[rank][1]]
+            takers = {lacking[rank][0]: rank for rank in reversed(ranks)}  # the first of each cache
+            keys, count = {f"{self.key}/content/{sha256}"}, max(1, -(-sizes[sha256] // CHUNK))
             try:
-                self._store.set(f"{self.key}/{place}", str(count))
-                with sources[sha256].open("rb") as file:
-                    for batch in range(-(-count // BATCH) + 2):  # each is removed as the second after it comes
-                        if batch > 1:
-                            self._drop_batch(sha256, batch - 2, takers, keys)
-                        for number in range(batch * BATCH, min(count, (batch + 1) * BATCH)):
-                            keys.add(key := f"{self.key}/{place}/{number}")
-                            self._store.set(key, cast(str, file.read(CHUNK)))  # it takes bytes
-                for rank in takers:
-                    self._await_of([rank], f"has/{sha256}/{rank}")
+                self._store.set(f"{self.key}/content/{sha256}", json.dumps([count, takers]))
+                self._send_batches(sha256, sources[sha256], count, [*takers.values()], keys)
+                for rank in ranks:
+                    self._await_of(rank, f"has/{sha256}/{rank}")
             finally:
                 for key in keys:
                     self._store.delete_key(key)
 
-    def _drop_batch(self, sha256: str, batch: int, takers: Mapping[int, str], keys: set[str]) -> None:
-        """Wait until the caches of all takers have received a batch of a content, or have the content by now from elsewhere; remove it from
-        the store.
+    def _send_batches(self, sha256: str, source: Path, count: int, takers: Sequence[int], keys: set[str]) -> None:
+        """Put a content into the store, `count` chunks of it, each batch once all takers have the one before the last, which then goes.
 
-        takers: the cache of each rank that lacks the content; a cache receives it once. keys: of the content in the store.
+        keys: of the content in the store, to be kept up to date.
         """
-        place = f"content/{sha256}"
-        for cache in set(takers.values()):
-            ranks, taken = [rank for rank in takers if takers[rank] == cache], f"{place}/taken/{batch}/{cache}"
-            keys.add(f"{self.key}/{taken}")
-            self._await_of(ranks, taken, *(f"has/{sha256}/{rank}" for rank in ranks))
-        for number in range(batch * BATCH, (batch + 1) * BATCH):
-            keys.discard(key := f"{self.key}/{place}/{number}")
-            self._store.delete_key(key)
+        digest, place = hashlib.sha256(), f"content/{sha256}"
+        keys |= {f"{self.key}/{place}/taken/{batch}/{rank}" for batch in range(count // BATCH) for rank in takers}
+        with source.open("rb") as file:
+            for batch in range(-(-count // BATCH) + 1):
+                for rank in takers if batch > 1 else ():
+                    self._await_of(rank, f"{place}/taken/{batch - 2}/{rank}")
+                for number in range((batch - 2) * BATCH, (batch - 1) * BATCH):
+                    if (key := f"{self.key}/{place}/{number}") in keys:
+                        keys.discard(key)
+                        self._store.delete_key(key)
+                for number in range(batch * BATCH, min(count, (batch + 1) * BATCH)):
+                    chunk = file.read(CHUNK)
+                    digest.update(chunk)
+                    keys.add(key := f"{self.key}/{place}/{number}")
+                    self._store.set(key, cast(str, chunk))  # it takes bytes
+            if file.read(1) or digest.hexdigest() != sha256:
+                raise UserError(f"{source}: has changed while it was sent; give the same command again")
 
-    def _await_of(self, ranks: Sequence[int], *names: str) -> bytes:
-        """Return the first thing, of several, that one of other processes says of the job. Raises MachineError where one of them is lost,
-        and its own error where it says that it has failed.
+    def _await_of(self, rank: int, name: str) -> bytes:
+        """Return what another process says of the job. Raises MachineError where it is lost, and its own error where it says that it has
+        failed.
         """
-        keys = [f"{self.key}/{name}" for name in names]
-        while not (there := [key for key in keys if self._store.check([key])]):
-            for rank in ranks:
-                if words := self._process.lost(rank):
-                    raise MachineError(words)
-                if self._store.check([end := f"{self.key}/end/{rank}"]) and not any(self._store.check([key]) for key in keys):
-                    raise AttachedEnd.from_json(self._store.get(end)).error(self._process.hosts[rank])
+        key, end = f"{self.key}/{name}", f"{self.key}/end/{rank}"
+        while not self._store.check([key]):
+            if words := self._process.lost(rank):
+                raise MachineError(words)
+            if self._store.check([end]) and not self._store.check([key]):
+                raise AttachedEnd.from_json(self._store.get(end)).error(self._process.hosts[rank])
             time.sleep(ANSWER_S)
-        return self._store.get(there[0])
+        return self._store.get(key)
 
     def _await_first(self, name: str) -> bytes:
         """Return what the first process says of the job. Raises MachineError where it is lost, or has ended the job."""
@@ -199,18 +205,23 @@ class AttachedJob:
         lacking = cache.lacks(bundle)
         self._store.set(f"{self.key}/lacks/{own}", json.dumps([cache.name, lacking]))
         for sha256 in sorted(lacking):
-            count = int(self._await_first(f"content/{sha256}"))  # the first has heard from all, also from those that wait for this cache
-            cache.add(sha256, self._chunks(sha256, count, cache))
+            count, takers = json.loads(self._await_first(f"content/{sha256}"))
+            if (taker := takers[cache.name]) == own:
+                cache.add(sha256, self._chunks(sha256, count))
+            else:
+                self._await_first(f"has/{sha256}/{taker}")
+                if not cache.has(sha256):
+                    raise MachineError(f"{cache.folder}: has the name of the one of rank {taker}, as copied with its machine; remove it")
             self._store.set(f"{self.key}/has/{sha256}/{own}", "1")
         return Job.load(bundle.unpack(folder, cache)).map_paths(lambda path: str(folder / path))
 
-    def _chunks(self, sha256: str, count: int, cache: Cache) -> Iterator[bytes]:
-        """Receive a content, `count` chunks of it, and say which batches have been taken into the cache."""
+    def _chunks(self, sha256: str, count: int) -> Iterator[bytes]:
+        """Receive a content, `count` chunks of it, and say which batches have been taken."""
         place = f"content/{sha256}"
         for number in range(count):
             yield self._await_first(f"{place}/{number}")
             if number % BATCH == BATCH - 1:
-                self._store.set(f"{self.key}/{place}/taken/{number // BATCH}/{cache.name}", "1")
+                self._store.set(f"{self.key}/{place}/taken/{number // BATCH}/{self._process.rank}", "1")
 
     def _is_over(self, waits: str) -> bool:
         """Return whether the job is over elsewhere, and say where this process's rank waits for others, where that has changed."""

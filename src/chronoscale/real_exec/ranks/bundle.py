@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 from chronoscale.batching.streams.prepared import META, PreparedMetadata
 from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.ranks.contents_bound import make_room, note_use
-from chronoscale.records import read_json
+from chronoscale.real_exec.ranks.contents_bound import DRAFT, make_room, note_use
+from chronoscale.records import read_json, write_atomically
 
 JOB = "job.json"
 
@@ -119,8 +119,9 @@ class Cache:
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
             raise MachineError(f"{self.folder}: not a folder that only you can open; remove it")
         with self._locked():
-            if not (file := self.folder / ".name").exists():
-                file.write_text(uuid.uuid4().hex)
+            file, name = self.folder / ".name", uuid.uuid4().hex
+            if not file.exists() or len(file.read_text()) != len(name):
+                write_atomically(file, name.encode())
             self.name = file.read_text()
 
     @contextmanager
@@ -135,37 +136,41 @@ class Cache:
         Makes room for them, by `make_room`, whose errors it raises; contents of the bundle stay, since they are used now.
         """
         lacking = dict[str, int]()
+        for file in bundle.files:
+            path = self.folder / file.sha256
+            try:
+                note_use(path)  # first: nobody removes it while it is read
+                if path.stat().st_size == file.size and hash_file(path) == file.sha256:
+                    continue
+                path.unlink()
+            except FileNotFoundError:
+                pass
+            lacking[file.sha256] = file.size
         with self._locked():
-            for file in bundle.files:
-                path = self.folder / file.sha256
-                if path.exists() and (path.stat().st_size != file.size or hash_file(path) != file.sha256):
-                    path.unlink()
-                if path.exists():
-                    note_use(path)
-                else:
-                    lacking[file.sha256] = file.size
             make_room(self.folder, sum(lacking.values()))
         return [*lacking]
 
+    def has(self, sha256: str) -> bool:
+        """Return whether a content is here, without a look at it."""
+        return (self.folder / sha256).exists()
+
     def add(self, sha256: str, chunks: Iterator[bytes]) -> None:
-        """Write a content that was received to the cache, whole or not at all; read no chunk where another rank of this machine has written
-        it meanwhile. Raises MachineError where it is not what was announced.
-        """
+        """Write a content that is received to the cache, whole or not at all. Raises MachineError where it is not what was announced."""
+        digest = hashlib.sha256()
         with self._locked():
-            if (self.folder / sha256).exists():
-                return
-            digest = hashlib.sha256()
-            descriptor, draft = tempfile.mkstemp(dir=self.folder, prefix=".draft-")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    for chunk in chunks:
-                        digest.update(chunk)
-                        file.write(chunk)
+            descriptor, draft = tempfile.mkstemp(dir=self.folder, prefix=DRAFT)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)  # while it is written, `make_room` leaves it
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    file.write(chunk)
+                file.flush()
                 if digest.hexdigest() != sha256:
                     raise MachineError(f"a file of the job was damaged on its way: its SHA-256 is {digest.hexdigest()}, expected {sha256}")
                 os.replace(draft, self.folder / sha256)
-            finally:
-                Path(draft).unlink(missing_ok=True)
+        finally:
+            Path(draft).unlink(missing_ok=True)
 
 
 def hash_file(path: Path) -> str:

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -87,10 +87,11 @@ class Failure:
     def save(self, folder: Path) -> None:
         """Write the record of a rank's failure to the job's private folder, whole or not at all; where the disk is full, into the space
         that `reserve` has taken for it."""
-        part, data = _part(folder, self.rank), json.dumps(asdict(self)).encode()
-        with part.open("r+b" if part.exists() else "wb") as file:
-            file.write(data)
-            file.truncate()
+        part = _part(folder, self.rank)
+        try:
+            _write(part, json.dumps(asdict(self)))
+        except OSError:  # beyond that space
+            _write(part, json.dumps(asdict(replace(self, trace=""))))
         os.replace(part, folder / f"failure-{self.rank}.json")
 
     @classmethod
@@ -103,6 +104,12 @@ class Failure:
 def reserve(folder: Path, rank: int) -> None:
     """Take space in a job's private folder for the record of a rank's failure, which may be that the disk is full."""
     _part(folder, rank).write_bytes(bytes(RESERVED))
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("r+b" if path.exists() else "wb") as file:
+        file.write(text.encode())
+        file.truncate()
 
 
 def _part(folder: Path, rank: int) -> Path:

@@ -21,7 +21,7 @@ from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 
-OF_A_DEVICE = 2  # resources: memory, and SMs or cores
+OF_A_GPU = ("GPU {} memory", "GPU {} SMs")  # resources
 Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
@@ -36,8 +36,8 @@ def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns:
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
     delay[traffic.traffic.row] = traffic.traffic.latency_ns
-    of_a_device = ("memory", "cores" if cluster.device.cores else "SMs")
-    names = tuple(f"GPU {rank} {resource_name}" for resource_name in of_a_device for rank in range(schedule.ranks))
+    of_each = ("rank {} memory", "rank {} cores") if cluster.device.cores else OF_A_GPU
+    names = tuple(name.format(rank) for name in of_each for rank in range(schedule.ranks))
     return Shares.by_row(row, resource, share, delay, np.where(demand > 0, demand, 1.0), (*names, *traffic.links.names))
 
 
@@ -60,7 +60,7 @@ def _link_entries(link_traffic: LinkTraffic, device: Device, ns: Ints, streams: 
     share = rate / links.bandwidth[link]
     contended = np.flatnonzero(used & (share > 0))
     contended = contended[oversubscribed(streams[row[contended]], link[contended], share[contended], len(links))]
-    return row[contended], link[contended] + np.int32(OF_A_DEVICE * ranks), share[contended]
+    return row[contended], link[contended] + np.int32(len(OF_A_GPU) * ranks), share[contended]
 
 
 def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np.bool_]:
@@ -75,7 +75,7 @@ def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np
 
 def _device_entries(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, device: Device) -> tuple[list[Entries], Floats]:
     """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n]."""
-    shares_by_resource = [np.zeros(len(schedule)) for _ in range(OF_A_DEVICE)]
+    shares_by_resource = [np.zeros(len(schedule)) for _ in OF_A_GPU]
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
             rows = schedule.tasks(Op(code))
