@@ -105,6 +105,7 @@ def test_a_profile_of_other_machines_serves_no_other(on: SetMachines, experiment
 
 def test_who_attends_leaves_the_failure_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """A launcher that sees another process fail ends the first, before it has said what is wrong."""
+    monkeypatch.setattr(attendance, "remove_at_sigterm", lambda: None)  # it is this process's for good
     monkeypatch.setattr(attendance, "attach", lambda starter, facts: SimpleNamespace(attend=lambda run, on_cut: 2))
     assert attendance.attend(Starter("torchrun", 1, 2, 1, 2, "x", 1, False, "run")) == 0
 
@@ -114,5 +115,6 @@ def test_who_attends_fails_as_the_first_where_that_starts_it_again(
     monkeypatch: pytest.MonkeyPatch, local: int, code: int, expected: int
 ) -> None:
     """torchrun starts again a machine on which a process fails, and no other; not on the first machine, which has one, nor after Ctrl-C."""
+    monkeypatch.setattr(attendance, "remove_at_sigterm", lambda: None)  # it is this process's for good
     monkeypatch.setattr(attendance, "attach", lambda starter, facts: SimpleNamespace(attend=lambda run, on_cut: code))
     assert attendance.attend(Starter("torchrun", 1, 2, local, local + 1, "x", 1, False, "run", restarts=True)) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from chronoscale.errors import MachineError, NotFiniteError, UserError
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.ranks import failure as failures
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.failure import Failure, FailureKind, reserve
 
@@ -46,15 +48,32 @@ def test_an_exception_is_told_by_its_kind(tmp_path: Path, error, kind, code, rai
     assert Failure.load(tmp_path, 0) is None
 
 
-def test_a_record_is_written_into_space_that_was_taken_before(tmp_path: Path) -> None:
-    """It may be that the disk is full."""
+def test_a_record_is_written_into_space_that_was_taken_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be that the disk is full: a file that is cut first would have to be given its space again."""
     reserve(tmp_path, 1)
+    modes, open_ = list[str](), Path.open
+    monkeypatch.setattr(Path, "open", lambda path, mode="r", *given, **named: modes.append(mode) or open_(path, mode, *given, **named))
     (part,) = tmp_path.iterdir()
     taken, size = part.stat().st_ino, part.stat().st_size
     (failure := Failure.of(OSError(errno.ENOSPC, "x"), 1, "at row 3")).save(tmp_path)
     (record,) = tmp_path.iterdir()
+    assert modes == ["r+b"]
     assert Failure.load(tmp_path, 1) == failure
     assert record.stat().st_ino == taken and record.stat().st_size <= size
+
+
+def test_a_record_beyond_that_space_goes_without_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve(tmp_path, 1)
+    failure, write = replace(Failure.of(OSError(errno.ENOSPC, "x"), 1, "at row 3"), trace="long " * 2000), failures._write
+
+    def full(path: Path, text: str) -> None:
+        if len(text) > failures.RESERVED:
+            raise OSError(errno.ENOSPC, "")
+        write(path, text)
+
+    monkeypatch.setattr(failures, "_write", full)
+    failure.save(tmp_path)
+    assert Failure.load(tmp_path, 1) == replace(failure, trace="")
 
 
 def test_a_record_is_read_as_strictly_as_any_file(tmp_path: Path) -> None:
