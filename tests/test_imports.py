@@ -9,6 +9,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import chronoscale
 
 FLOORS = {"cuda_ext": 0, "datasets": 1, "batching": 2, "strategies": 3, "simulator": 4, "real_exec": 4, "reports": 5, "harness": 6}
@@ -18,6 +20,7 @@ FILES = 28  # of one folder
 TAKE_EXPERIMENTS = 32  # modules with a function to which a whole experiment file is handed, where some of its keys would not do
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the package, by its dotted name."""
     paths = (path.relative_to(ROOT).with_suffix("") for path in ROOT.rglob("*.py") if path.name != "__init__.py")
@@ -40,6 +43,12 @@ def arrows() -> dict[str, set[str]]:
     trees = modules()
     inside = {name: {other.removeprefix("chronoscale.") for other in imported(tree)} for name, tree in trees.items()}
     return {name: {other for other in others if other in trees and other != name} for name, others in inside.items()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def package() -> None:
+    """Read once for all of these tests."""
+    arrows()
 
 
 def test_imports_go_down() -> None:

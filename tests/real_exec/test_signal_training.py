@@ -199,22 +199,26 @@ def test_a_preparation_happens_once_for_all_that_share_it(folder: Path, tmp_path
         assert run_preparation(replace(item, label="again"), MODEL, context) == []
 
 
-def test_ranks_of_any_number_train_alike(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def two(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two ranks with half the batch each have learnt by each strategy."""
+    out, half, items = tmp_path_factory.mktemp("two"), replace(HYPER, batch_size=4), []
+    for name in ("index", "dist-index", "gen-dist-index", "ddp"):
+        schedule, prepare = schedules(name, 2, out, half)
+        schedule.save(out / f"{name}.parquet")
+        items.append(item_of(name, folder, prepare, half, str(out / f"{name}.parquet")))
+    launch(Job("two", tuple(items), str(out), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, out)
+    return out
+
+
+def test_ranks_of_any_number_train_alike(folder: Path, two: Path, tmp_path: Path) -> None:
     """Two ranks with half the batch each take the optimiser steps that one takes."""
-    names = ("index", "dist-index", "gen-dist-index", "ddp")
-    half = replace(HYPER, batch_size=4)
-    items = []
-    for name in names:
-        schedule, prepare = schedules(name, 2, tmp_path, half)
-        schedule.save(tmp_path / f"{name}.parquet")
-        items.append(item_of(name, folder, prepare, half, str(tmp_path / f"{name}.parquet")))
-    launch(Job("two", tuple(items), str(tmp_path), MODEL, 2, settings=Settings(seed=1, device="cpu")), 2, tmp_path)
     program, first = trained("index", folder, tmp_path)
     for name in ("index", "dist-index", "ddp"):
-        np.testing.assert_allclose(np.load(tmp_path / f"{name}-losses.npy"), first, rtol=1e-4, err_msg=name)
-        validated = json.loads((tmp_path / f"{name}-scores.json").read_text())  # of all ranks' windows
+        np.testing.assert_allclose(np.load(two / f"{name}-losses.npy"), first, rtol=1e-4, err_msg=name)
+        validated = json.loads((two / f"{name}-scores.json").read_text())  # of all ranks' windows
         assert len(validated) == 2 and validated[-1] == pytest.approx(program.errors.scores, rel=1e-4), name
-    local = np.load(tmp_path / "gen-dist-index-losses.npy")
+    local = np.load(two / "gen-dist-index-losses.npy")
     assert np.isfinite(local).all() and local[1].mean() < local[0].mean()
 
 

@@ -124,7 +124,11 @@ class Attachment:
                 if words := self.lost(0):
                     raise MachineError(words)
                 time.sleep(LOOK_S)
-            AttachedJob(self, self.jobs).follow(run)
+            try:
+                AttachedJob(self, self.jobs).follow(run)
+            except Exception:  # a defect, by which this process ends: the first need not wait for it
+                self.store.set(f"left/{self.starter.rank}", "1")
+                raise
             self.jobs += 1
 
     def close(self, code: int) -> None:
