@@ -69,10 +69,15 @@ def defined(file: str) -> frozenset[str]:
     return frozenset(re.findall(r"^def (\w+)", path.read_text(), re.MULTILINE)) if path.is_file() else frozenset()
 
 
-def test_every_fault_fits_its_file_and_its_tests_exist():
+@pytest.fixture(scope="module")
+def faults():
+    return load([])
+
+
+def test_every_fault_fits_its_file_and_its_tests_exist(faults):
     text = cache(lambda file: (ROOT / "src" / "chronoscale" / file).read_text())
     wrong = []
-    for each in load([]):
+    for each in faults:
         try:
             each.place(text(each.file))
         except (Unfit, OSError) as reason:
