@@ -119,3 +119,9 @@ def test_every_path_of_a_job_is_changed_and_what_is_not_set_is_not(tmp_path: Pat
     assert read == [f"there/{name}" for name in names]
     bare = Job("x", (Item("psg", "", "", Hyper()),), "", ModelChoice("wd-gcn"), 1)
     assert bare.map_paths(change) == bare
+
+
+def test_a_bundle_names_no_path_of_the_machine_that_packed_it(tmp_path: Path) -> None:
+    """A file that is looked for there would be found only where the job was packed."""
+    bundle, _ = Bundle.pack(job_of(tmp_path))
+    assert str(tmp_path) not in bundle.to_json()
