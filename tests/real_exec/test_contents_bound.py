@@ -19,7 +19,7 @@ from attached_cases import job_of, meet
 from chronoscale.errors import UserError
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache, Content
-from chronoscale.real_exec.ranks.contents_bound import STAY_S, VARIABLE, held
+from chronoscale.real_exec.ranks.contents_bound import STAY_S, VARIABLE, lock_contents
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 
 KB = 1000
@@ -137,10 +137,10 @@ def test_what_a_running_job_holds_stays(cache: Cache, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "link").symlink_to(cache.folder / _sha256(name))
     age(cache, 9, "a", "b")
-    code = "import sys; from pathlib import Path; from chronoscale.real_exec.ranks.contents_bound import held\n"
-    code += f"with held(Path({str(tmp_path / 'b')!r})): print('holds', flush=True); sys.stdin.read()"
+    code = "import sys; from pathlib import Path; from chronoscale.real_exec.ranks.contents_bound import lock_contents\n"
+    code += f"with lock_contents(Path({str(tmp_path / 'b')!r})): print('holds', flush=True); sys.stdin.read()"
     with (
-        held(tmp_path / "a"),
+        lock_contents(tmp_path / "a"),
         subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
     ):
         assert other.stdout is not None and other.stdout.readline() == "holds\n"
@@ -228,5 +228,5 @@ def test_a_job_of_many_files_holds_them_all(tmp_path: Path, monkeypatch: pytest.
     for number in range(600):
         (tmp_path / f"{number}.bin").write_bytes(b"")
         (tmp_path / str(number)).symlink_to(tmp_path / f"{number}.bin")
-    with held(tmp_path):
+    with lock_contents(tmp_path):
         assert limits == [(1112, 4096)]

@@ -48,7 +48,7 @@ def test_the_first_rank_gathers_what_others_have_and_they_nothing(tmp_path: Path
 
 
 def test_all_ranks_get_the_first_ones(tmp_path: Path, apart: None) -> None:
-    have = on_ranks(tmp_path, lambda context, folder: context.send_files(folder, "all.bin", "deep/*", "nothing/*"))
+    have = on_ranks(tmp_path, lambda context, folder: context.broadcast_files(folder, "all.bin", "deep/*", "nothing/*"))
     first = {"all.bin": b"of 0", "deep/0.bin": b""}
     assert have == [first, *(first | {f"deep/{rank}.bin": LONG[: 256 * rank]} for rank in (1, 2))]
 

@@ -16,24 +16,25 @@ from chronoscale.records import write_atomically
 
 CHUNK = 1 << 23  # bytes that are sent at once
 
-Carry = Callable[[bytes], bytes]  # returns on every rank that takes part what the sender gives; what the others give is ignored
+Transfer = Callable[[bytes], bytes]  # returns on every rank that takes part what the sender gives; what the others give is ignored
 
 
-def send_files(folder: Path, patterns: Sequence[str], collective: Collective) -> None:
+def broadcast_files(folder: Path, patterns: Sequence[str], collective: Collective) -> None:
     """Write those files of rank 0's `folder` that match one of the patterns to the other ranks' `folder`; called on every rank.
 
     patterns: as of `Path.glob`. Each file is written completely or not at all.
     """
-    _carry_files(folder, patterns, collective.rank == 0, lambda content: broadcast_bytes(content, collective))
+    _transfer_files(folder, patterns, collective.rank == 0, lambda content: broadcast_bytes(content, collective))
 
 
-def bring_files(folder: Path, patterns: Sequence[str], exchange: Exchange, other: int, own: bool, device: torch.device) -> None:
-    """Write files of one rank to another alone, as `send_files`; called on both. own: they are this rank's, and go to `other`; else they
-    come from it. device: of the process group.
+def send_files(folder: Path, patterns: Sequence[str], exchange: Exchange, other: int, own: bool, device: torch.device) -> None:
+    """Write files of one rank to another alone, as `broadcast_files`; called on both.
+
+    own: they are this rank's, and go to `other`; else they come from it. device: of the process group.
     """
     move = exchange.send if own else exchange.receive
 
-    def carry(content: bytes) -> bytes:
+    def transfer(content: bytes) -> bytes:
         size = torch.tensor([len(content)], device=device)
         move(size, other)
         received = bytearray()
@@ -43,15 +44,15 @@ def bring_files(folder: Path, patterns: Sequence[str], exchange: Exchange, other
             received += b"" if own else bytes(part.cpu().numpy())
         return content if own else bytes(received)
 
-    _carry_files(folder, patterns, own, carry)
+    _transfer_files(folder, patterns, own, transfer)
 
 
-def _carry_files(folder: Path, patterns: Sequence[str], own: bool, carry: Carry) -> None:
-    """Carry names of files, then each one's content; `own`: from this rank."""
+def _transfer_files(folder: Path, patterns: Sequence[str], own: bool, transfer: Transfer) -> None:
+    """Transfer names of files, then each one's content; `own`: from this rank."""
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}) if own else []
-    names = json.loads(carry(json.dumps([path.relative_to(folder).as_posix() for path in paths]).encode()))
+    names = json.loads(transfer(json.dumps([path.relative_to(folder).as_posix() for path in paths]).encode()))
     for name in names:
-        content = carry((folder / name).read_bytes() if own else b"")
+        content = transfer((folder / name).read_bytes() if own else b"")
         if not own:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / name, content)

@@ -16,7 +16,7 @@ from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.errors import UserError
 from chronoscale.real_exec.communication.collective import Collective, SingleRankCollective, TorchCollective
 from chronoscale.real_exec.communication.exchange import Exchange, SingleRankExchange, TorchExchange
-from chronoscale.real_exec.communication.files import bring_files, send_files
+from chronoscale.real_exec.communication.files import broadcast_files, send_files
 from chronoscale.real_exec.communication.host_relay import HostRelayCollective, HostRelayExchange
 from chronoscale.real_exec.communication.traffic_shaping import ShapedCollective, ShapedExchange
 from chronoscale.real_exec.execution.lanes import Lanes, Threads, VirtualLanes, make_lanes
@@ -91,20 +91,20 @@ class Context:
             raise UserError(f"schedule '{schedule.name}' is for {schedule.ranks} ranks, {self.ranks} are running")
         return schedule
 
-    def send_files(self, folder: Path, *patterns: str) -> None:
+    def broadcast_files(self, folder: Path, *patterns: str) -> None:
         """Send rank 0's files of the job's `folder` that match a pattern to the other ranks, called on every rank: on several machines each
         has a folder of its own. Nothing is to do on one machine, where ranks share the folder.
         """
         if Membership.here().store:
-            send_files(folder, patterns, self.collective)
+            broadcast_files(folder, patterns, self.collective)
 
     def gather_files(self, folder: Path, pattern_of: Callable[[int], str]) -> None:
-        """Send the files of each rank that match a pattern of its own to rank 0, called on every rank; see `send_files`."""
+        """Send the files of each rank that match a pattern of its own to rank 0, called on every rank; see `broadcast_files`."""
         if Membership.here().store:
             for rank in range(1, self.ranks):
                 if self.rank in (0, rank):
                     other = 0 if self.rank else rank
-                    bring_files(folder, [pattern_of(rank)], self.exchange, other, self.rank > 0, self.device)
+                    send_files(folder, [pattern_of(rank)], self.exchange, other, self.rank > 0, self.device)
 
     def for_item(self, item: Item) -> Context:
         """Return this rank's context with an item's settings: its own learning rate, which nothing scales, and, if its rows are timed for

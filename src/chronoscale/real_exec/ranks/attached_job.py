@@ -15,7 +15,7 @@ from chronoscale.errors import MachineError, UserError, in_words
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.attached_folders import make_folder, remove_folder
 from chronoscale.real_exec.ranks.bundle import Bundle, Cache
-from chronoscale.real_exec.ranks.contents_bound import held
+from chronoscale.real_exec.ranks.contents_bound import lock_contents
 from chronoscale.real_exec.ranks.rank_end import AttachedEnd
 
 CHUNK = 1 << 20  # bytes of a file in one message
@@ -185,7 +185,7 @@ class AttachedJob:
             job = self._receive(folder)
             entry, path = self._store.get(f"{self.key}/entry").decode(), folder / f"{job.name}.job.json"
             job.save(path)
-            with held(folder):
+            with lock_contents(folder):
                 end = run(entry, path, job, self._meeting, ranks, self._is_over)
         except (MachineError, UserError) as error:
             end = AttachedEnd.of(error)

@@ -30,11 +30,13 @@ def note_use(content: Path) -> None:
 def make_room(folder: Path, coming: int) -> None:
     """Remove contents, the least recently used first, until what stays and what comes is within the bound, or no more may go.
 
-    Those stay that were used within a day, by `note_use`, or that a process holds. folder: of contents, locked by the caller. coming: bytes
-    that are about to be added. Raises UserError for a malformed bound.
+    Those stay that were used within a day, by `note_use`, or that a process has locked. Drafts that nobody writes any more
+    go, too.
+
+    folder: of contents, locked by the caller. coming: bytes that are about to be added. Raises UserError for a malformed bound.
     """
     for draft in folder.glob(f"{DRAFT}*"):
-        if not _is_held(draft):  # of a process that was ended as it wrote
+        if not _is_locked(draft):  # of a process that was ended as it wrote
             draft.unlink(missing_ok=True)
     contents = {path: path.stat() for path in folder.iterdir() if len(path.name) == NAME}
     total = sum(status.st_size for status in contents.values())
@@ -42,7 +44,7 @@ def make_room(folder: Path, coming: int) -> None:
     for path in sorted(contents, key=lambda path: contents[path].st_atime_ns):
         if total + coming <= most:
             return
-        if now - contents[path].st_atime >= STAY_S and not _is_held(path):
+        if now - contents[path].st_atime >= STAY_S and not _is_locked(path):
             path.unlink(missing_ok=True)
             total -= contents[path].st_size
 
@@ -59,8 +61,8 @@ def _most(folder: Path, total: int) -> float:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Hold the contents that links below a folder lead to: within the block no job that needs room removes them, however long it takes."""
+def lock_contents(folder: Path) -> Iterator[None]:
+    """Lock the contents that links below a folder lead to: within the block no job that needs room removes them, however long it takes."""
     contents = {path.resolve() for path in folder.rglob("*") if path.is_symlink()}
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < (needed := len(contents) + FILES):
@@ -73,7 +75,7 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def _is_held(content: Path) -> bool:
+def _is_locked(content: Path) -> bool:
     try:
         with content.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

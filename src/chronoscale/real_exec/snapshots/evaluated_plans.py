@@ -59,7 +59,7 @@ class EvaluatedPlans(Plans):
             return
         self._context.collective.barrier()
         if self._splits.validation:
-            self._context.send_files(self._folder, BEST)
+            self._context.broadcast_files(self._folder, BEST)
             load_best(self._folder, self.learner.model, lambda state: None)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:

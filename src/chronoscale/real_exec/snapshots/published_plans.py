@@ -82,7 +82,7 @@ class PublishedPlans(EvaluatedPlans):
     def _take_up(self, number: int) -> Plan:
         folder, context = plan_folder(self._folder, number), self._context
         if number:
-            context.send_files(self._folder, f"{folder.relative_to(self._folder)}/**/*")
+            context.broadcast_files(self._folder, f"{folder.relative_to(self._folder)}/**/*")
         schedule = context.require_ranks(Schedule.load(folder / "schedule.parquet") if number else self._first)
         for earlier in range(number + 1):
             if (shipped := plan_folder(self._folder, earlier) / "forms").exists():

@@ -71,7 +71,7 @@ class EventPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
-        self._context.send_files(self._folder, BEST)
+        self._context.broadcast_files(self._folder, BEST)
         load_best(self._folder, self.learner.model, self.restore)
         if not self._program.hyper.validate:
             catch_up(self._program)

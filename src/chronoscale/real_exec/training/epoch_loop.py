@@ -43,7 +43,7 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
     folder = Path(job.out)
     with open_context(job.settings, virtual) as context:
         first = context.load_schedule(item.schedule)
-        context.send_files(folder, CHECKPOINT, "epochs/*.json", "plans/**/*", "memory/*")
+        context.broadcast_files(folder, CHECKPOINT, "epochs/*.json", "plans/**/*", "memory/*")
         if (follow := kind_of(first).plans) is None:
             raise UserError(f"schedule '{first.name}' is of kind '{first.kind}', which is not trained epoch after epoch")
         plans = follow(job, first, context)

@@ -77,7 +77,7 @@ class SpreadPlans(Plans):
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
         self._context.collective.barrier()
-        self._context.send_files(self._folder, BEST)
+        self._context.broadcast_files(self._folder, BEST)
         best = load_best(self._folder, self.learner.model, self.restore)
         self._program.epoch = best
         tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
