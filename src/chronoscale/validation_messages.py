@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import isclass
 from reprlib import Repr
 from typing import Any, get_args
@@ -68,15 +68,26 @@ def sentence(error: ErrorDetails) -> str:
 def mistake(error: ValidationError, keys: type[BaseModel] | None = None) -> str:
     """Describe the first mistake in one line: the key, what was expected, what was given; of an unknown key of `keys` the nearest one."""
     first = error.errors(include_url=False)[0]
+    models = set() if keys is None else set(_models(keys))  # a model of a union is no key
     if first["type"] == "extra_forbidden" and keys is not None:
         *above, last = (str(part) for part in first["loc"])
-        where = [*(part for part in above if not part.startswith("_")), last]  # a model of a union is no key
+        where = [*(part for part in above if not part.startswith("_") and part not in models), last]
         return str(unknown("key", ".".join(where), _valid(keys, where[:-1])))
     where = [
-        str(part) for part in first["loc"] if isinstance(part, int) or not (part in TYPES or part.startswith(("_", "function-", "[key]")))
+        str(part)
+        for part in first["loc"]
+        if isinstance(part, int) or not (part in TYPES or part in models or part.startswith(("_", "function-", "[key]")))
     ]
     given = "" if first["type"] in ("missing", "json_invalid") else f" (got {shown(first['input'])})"
     return f"{'.'.join(where)}{': ' if where else ''}{sentence(first)}{given}"
+
+
+def _models(keys: type[BaseModel]) -> Iterator[str]:
+    """Yield the names of the models that stand under keys."""
+    for name in keys.model_fields:
+        if (below := part_of(keys, name)) is not None:
+            yield below.__name__
+            yield from _models(below)
 
 
 def _valid(keys: type[BaseModel], above: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from chronoscale.reports.charts import bars, curves, tornado, training
 from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.conclusions import conclusion_sentence
 from chronoscale.reports.findings import Answer, answers, basis, evidence, headline, order_sentence
 from chronoscale.reports.readable_table import ReadableTable, readable_table
 from chronoscale.reports.report import Report
@@ -18,6 +19,7 @@ from chronoscale.reports.tables import tables
 
 HEADINGS = {
     "comparison": "Comparison",
+    "conclusions": "Who is faster under joint assumptions, in what share of the draws, and which assumption alone turns it",
     "assumptions": "What it rests on: the assumptions that matter most, each alone at both ends of its range",
     "links": "The busiest links on the most GPUs, and how busy they are on average",
     "time_by_op": "Seconds in each operation, summed over ranks",
@@ -68,7 +70,7 @@ def _content(section: Section, report: Report) -> SectionContent:
     in_title = {"source", "dataset", "model", "device", "cluster"}  # which the title says
     return SectionContent(
         section,
-        headline(section, stands_on),
+        " ".join(filter(None, [headline(section, stands_on), conclusion_sentence(section)])),
         stands_on,
         answers(section),
         describe(tuple((name, value) for name, value in section.setting.facts if name not in in_title)),

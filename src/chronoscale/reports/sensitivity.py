@@ -8,7 +8,7 @@ import pandas as pd
 
 from chronoscale.reports.section import Section
 from chronoscale.reports.strategy_result import StrategyResult
-from chronoscale.simulator.uncertainty.assumptions import Effect
+from chronoscale.simulator.uncertainty.effect import Effect
 
 SHOWN = 5  # assumptions, those that matter most
 NAN = float("nan")

@@ -14,7 +14,8 @@ from chronoscale.reports.setting import Kind, Setting
 from chronoscale.reports.timeline import Timeline, iteration_timeline
 from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
-from chronoscale.simulator.uncertainty.assumptions import Effect
+from chronoscale.simulator.uncertainty.effect import Effect
+from chronoscale.simulator.uncertainty.joint import Conclusion
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.evaluation.fidelity import TOTAL, Coverage
 from chronoscale.strategies.evaluation.metrics import Summary, time_by_op
@@ -76,10 +77,10 @@ class StrategyResult:
     key. losses: one value a step. prediction: of the same schedule, where it was replayed. failed: why its figures compare with nothing, ''
     where they do. draws_s: the epoch of a simulation in every draw of what is uncertain; the summary is of the middle draw, its spread and
     repeats are those of the draws. failure_summary: of a training whose devices fail, None where none do. effects: of assumptions on the
-    epoch, where they were tried. idle_ranks: ranks without work. few_samples: operations whose costs rest on too few samples. cluster_gpus:
-    GPUs that a simulated cluster has, 0 where executed. links: the busiest ones, where links are modelled. steps: of the optimiser in an
-    epoch; targets, mathematics: what it trains on (`strategies.trained_work`), 0 and '' where unknown. peak_bytes: of the fullest rank's
-    device, as planned; 0 where unknown.
+    epoch, where they were tried; conclusions: on pairs in which it is the faster, under joint assumptions. idle_ranks: ranks without work.
+    few_samples: operations whose costs rest on too few samples. cluster_gpus: GPUs that a simulated cluster has, 0 where executed. links:
+    the busiest ones, where links are modelled. steps: of the optimiser in an epoch; targets, mathematics: what it trains on
+    (`strategies.trained_work`), 0 and '' where unknown. peak_bytes: of the fullest rank's device, as planned; 0 where unknown.
     """
 
     setting: Setting
@@ -97,6 +98,7 @@ class StrategyResult:
     draws_s: tuple[float, ...] = ()
     failure_summary: FailureSummary | None = None
     effects: tuple[Effect, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
     idle_ranks: int = 0
     few_samples: tuple[str, ...] = ()
     cluster_gpus: int = 0

@@ -10,6 +10,7 @@ import pandas as pd
 
 from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import PARTS, Breakdown
+from chronoscale.reports.conclusions import conclusions
 from chronoscale.reports.limitations import limitations
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
@@ -290,6 +291,7 @@ def links(section: Section) -> pd.DataFrame:
 
 TABLES = {
     "comparison": comparison,
+    "conclusions": conclusions,
     "assumptions": assumptions,
     "links": links,
     "time_by_op": time_by_op,

@@ -6,91 +6,21 @@ from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
 from chronoscale import yaml_files
 from chronoscale.errors import UserError, unknown
+from chronoscale.simulator.cluster_file import ClusterKeys, DeviceKeys, Entry
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import merge_constants
 from chronoscale.strategies.cluster import CPU_STREAMS, Cluster, Device, Link, same_device
-from chronoscale.strategies.costing.nccl_constants import NCCLConstants
-from chronoscale.strategies.topology import Bandwidth, Topology
 from chronoscale.validation_messages import mistake
 
 _DATA = resources.files("chronoscale.simulator")
 SUFFIXES = (".yaml", ".yml")  # of files; presets have none
 
-
-class _Entry(BaseModel):
-    """Part of a cluster file; keys that it does not know are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-Bytes = Annotated[float, Field(ge=1e4)]  # no gigabytes
-Soon = Annotated[float, Field(ge=0, le=1e-2)]  # s: what is done once a kernel
-
-
-class _Link(_Entry):
-    """Link of a cluster file: B/s in one direction, and seconds."""
-
-    bandwidth: Bandwidth
-    latency_s: float = Field(ge=0, le=1)
-
-    def link(self) -> Link:
-        return Link(self.bandwidth, self.latency_s)
-
-
-class _Bus(_Link):
-    """Bus between a device and its host."""
-
-    efficiency: float = Field(1.0, gt=0, le=1)  # 1: the bandwidth is what copies reach
-
-
-class _Device(_Entry):
-    """Device of a cluster file or of a file in devices/: bytes, FLOP/s, B/s, seconds."""
-
-    name: str
-    memory: Bytes
-    flops: float = Field(ge=1e9)  # FLOP/s: 67 TFLOP/s are 67.0e+12
-    memory_bandwidth: Bandwidth
-    launch_s: Soon
-    graph_s: Soon = 0.0
-    memory_latency_s: Soon = 0.0
-    sms: int = Field(0, ge=0)
-    threads: int = Field(0, ge=0)  # of an SM
-    h2d: _Bus
-
-    def device(self) -> Device:
-        figures = (self.name, self.memory, self.flops, self.memory_bandwidth, self.h2d.link(), self.launch_s)
-        chip = Device(*figures, memory_latency_s=self.memory_latency_s, sms=self.sms, threads=self.threads)
-        return replace(chip, graph_s=self.graph_s, copied=self.h2d.efficiency)
-
-
-class _Cluster(_Entry):
-    """Contents of a cluster file."""
-
-    origin: str
-    device: _Device | str  # the figures, or the name of a file in devices/
-    nodes: int = Field(ge=1)
-    gpus_per_node: int = Field(ge=1)
-    intra: _Link
-    inter: _Link
-    host_memory: Bytes | None = None  # a node
-    engine: _Link | None = None
-    topology: Topology | None = None
-    collectives: Literal["nccl", "alpha-beta"] = "nccl"
-    nccl: NCCLConstants | None = None  # those of NCCL's constants that are others here
-
-    @field_validator("nccl", mode="before")
-    @classmethod
-    def _completed(cls, value: Any) -> Any:
-        return merge_constants(value)
-
-
-_E = TypeVar("_E", bound=_Entry)
+_E = TypeVar("_E", bound=Entry)
 
 
 def _stems(folder: str) -> list[str]:
@@ -136,29 +66,22 @@ def read(path: Path) -> Cluster:
     return _cluster(path.stem, path)
 
 
+def contents(name: str) -> dict[str, Any]:
+    """Return the keys of a simulated cluster's file, unchecked, with its device's figures in their place. name: as of `cluster`."""
+    path: Traversable = Path(name) if is_file(name) else _DATA / "clusters" / f"{name}.yaml"
+    keys: dict[str, Any] = yaml_files.read(path, "cluster file")
+    if isinstance(device := keys["device"], str):
+        place: Traversable = Path(name).parent / device if is_file(device) else _DATA / "devices" / f"{device}.yaml"
+        keys["device"] = yaml_files.read(place, "device file")
+    return keys
+
+
 def _cluster(name: str, path: Traversable) -> Cluster:
     """Read and check a cluster file; `name` is what the cluster is called. Raises UserError naming file and key."""
-    entry = _read(path, _Cluster)
-    if entry.origin.startswith("fitted"):
+    keys = _read(path, ClusterKeys)
+    if keys.origin.startswith("fitted"):
         raise UserError(f"{path}: origin: 'fitted' is said of links that a profile has measured; say where the figures are from")
-    figures = entry.device
-    if isinstance(figures, str):
-        if figures not in _stems("devices"):
-            raise UserError(f"{path}: device: {unknown('device', figures, _stems('devices'))}")
-        figures = _read(_DATA / "devices" / f"{figures}.yaml", _Device)
-    links = entry.intra.link(), entry.inter.link()
-    engine = None if entry.engine is None else entry.engine.link()
-    described = Cluster(
-        name,
-        figures.device(),
-        entry.nodes,
-        entry.gpus_per_node,
-        *links,
-        entry.origin,
-        float("inf") if entry.host_memory is None else entry.host_memory,
-        engine,
-    )
-    described = replace(described, topology=entry.topology, collectives=entry.collectives, tuning=entry.nccl)
+    described = keys.cluster(name, _device(keys.device, path) if isinstance(keys.device, str) else keys.device)
     try:
         LinkGraph.of(described)
     except UserError as error:
@@ -166,9 +89,18 @@ def _cluster(name: str, path: Traversable) -> Cluster:
     return described
 
 
+def _device(name: str, path: Traversable) -> DeviceKeys:
+    """Read the figures of a device that a cluster file names: one of the package's, or of a file beside it. Raises UserError."""
+    if is_file(name):
+        return _read(Path(str(path)).parent / name, DeviceKeys)
+    if name not in _stems("devices"):
+        raise UserError(f"{path}: device: {unknown('device', name, _stems('devices'))}")
+    return _read(_DATA / "devices" / f"{name}.yaml", DeviceKeys)
+
+
 def known_device(name: str) -> Device | None:
     """Return the datasheet of a device by the name that it has of itself ('NVIDIA A100-SXM4-40GB'); None where the package has none."""
-    sheets = (_read(_DATA / "devices" / f"{stem}.yaml", _Device) for stem in _stems("devices"))
+    sheets = (_read(_DATA / "devices" / f"{stem}.yaml", DeviceKeys) for stem in _stems("devices"))
     return next((sheet.device() for sheet in sheets if same_device(sheet.name, name)), None)
 
 

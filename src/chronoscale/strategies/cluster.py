@@ -14,14 +14,22 @@ from chronoscale.strategies.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Connection of a cluster from point to point, alpha-beta model: moving n bytes takes `latency_s + n / bandwidth` seconds."""
+    """Connection of a cluster from point to point, alpha-beta model: moving n bytes takes `latency_s + n / rate` seconds."""
 
-    bandwidth: float  # bytes/s, one direction
+    bandwidth: float  # bytes/s, one direction, as built (line rate)
     latency_s: float
+    efficiency: float = 1.0  # the share of it that transfers reach
 
     def __post_init__(self) -> None:
         if not self.bandwidth > 0 or not self.latency_s >= 0:
             raise UserError(f"a link needs bandwidth > 0 and latency >= 0, got {self.bandwidth} B/s and {self.latency_s} s")
+        if not 0 < self.efficiency <= 1:
+            raise UserError(f"a link reaches a share of its bandwidth above 0, 1 at most, got {self.efficiency}")
+
+    @property
+    def rate(self) -> float:
+        """What transfers reach, bytes/s in one direction."""
+        return self.bandwidth * self.efficiency
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +61,18 @@ class Device:
     streams: tuple[tuple[Lane, ...], ...] = tuple((lane,) for lane in Lane)
     on_host: bool = False
     graph_s: float = 0.0  # what a kernel of a CUDA graph takes beyond its work
-    copied: float = 1.0  # the share of `h2d`'s bandwidth that a copy of pinned memory reaches
+    memory_efficiency: float = 1.0  # the share of the memory bandwidth that all its kernels together reach
     memory_latency_s: float = 0.0  # from asking for a word of device memory to having it
     sms: int = 0  # streaming multiprocessors
     threads: int = 0  # resident on one of them at once, at most
+    capability: float = 0.0  # compute capability, such as 9.0: what generation it is
     cores: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:
             raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
-        if not 0 < self.copied <= 1:
-            raise UserError(f"device '{self.name}': copies reach a share of the bus above 0, 1 at most, got {self.copied}")
+        if not 0 < self.memory_efficiency <= 1:
+            raise UserError(f"device '{self.name}': kernels reach a share of the memory above 0, 1 at most, got {self.memory_efficiency}")
         if min(self.memory_latency_s, self.sms, self.threads, self.cores) < 0:
             raise UserError(f"device '{self.name}': latency, sms, threads and cores must not be negative")
         if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
@@ -89,6 +98,7 @@ class Cluster:
     cluster has none. topology: the single links that bytes cross; None: what the two bandwidths let one suppose. collectives: whether they
     are timed as NCCL builds them or by alpha-beta; fitted links are alpha-beta always. tuning: NCCL's constants, None: as NCCL has them.
     contention: whether rows that run side by side share devices and links (`simulator.sharing.contention`), or each runs uncontended.
+    assumed: keys that its file leaves out, and what stands in their place, in words.
     """
 
     name: str
@@ -107,6 +117,7 @@ class Cluster:
     tuning: NCCLConstants | None = None
     contention: bool = True
     messages: tuple[PairLink, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus_per_node < 1:

@@ -90,7 +90,8 @@ class DatasheetCosts:
     efficiency: one share of peak that all kernels are taken to reach, of whatever kind and size: max(flops / peak, bytes / bandwidth) /
     efficiency; it scales every strategy alike. None: each kind of work its own (`costing.roofline`).
 
-    figures: where the device's figures come from, in words for `name`.
+    figures: where the device's figures come from, in words for `name`. reached: kinds of work that reach another share of peak than
+    `costing.roofline` has.
 
     engine: the cluster's data engine, such as Dask: a fetch of data that lie with other ranks takes its latency for every request (the
     row's `edges`: one scheduler serves all) and moves its bytes.
@@ -101,6 +102,7 @@ class DatasheetCosts:
     engine: Link | None = None
     launch: Launch = "eager"
     figures: str = "datasheet"
+    reached: tuple[tuple[str, float], ...] = ()
 
     @property
     def name(self) -> str:
@@ -118,7 +120,7 @@ class DatasheetCosts:
         if op is Op.FETCH and len(rows) and not on_host.all():
             return self._fetch_ns(schedule, rows), Source.SPECIFIED
         on_bus = on_host | (op in (Op.H2D, Op.D2H))  # datasheets name no host memory: taken to keep up with the bus
-        seconds = self.device.h2d.latency_s + moved / (self.device.h2d.bandwidth * self.device.copied)
+        seconds = self.device.h2d.latency_s + moved / self.device.h2d.rate
         if not on_bus.all():
             starts = schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
             seconds = np.where(on_bus, seconds, self._device_seconds(schedule, rows) + starts)
@@ -130,7 +132,7 @@ class DatasheetCosts:
     def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
         """Return the time of work on the device, float64 [rows] s, without launches."""
         if self.efficiency is None and len(rows):
-            return roofline_s(self.device, schedule, rows)
+            return roofline_s(self.device, schedule, rows, dict(self.reached))
         work = np.maximum(schedule.flops[rows] / self.device.flops, schedule.bytes[rows] / self.device.memory_bandwidth)
         return np.asarray(work / (self.efficiency or 1.0), np.float64)
 
@@ -141,7 +143,7 @@ class DatasheetCosts:
                 f"schedule '{schedule.name}' fetches data from other ranks, and the cluster has no data engine: its file needs "
                 "engine: {bandwidth, latency_s}"
             )
-        seconds = self.engine.latency_s * schedule.edges[rows] + schedule.bytes[rows] / self.engine.bandwidth
+        seconds = self.engine.latency_s * schedule.edges[rows] + schedule.bytes[rows] / self.engine.rate
         return np.asarray(np.rint(seconds * 1e9), np.int64)
 
 

@@ -1,12 +1,11 @@
 """Topology: what joins a cluster's devices, memories and machines, as the `topology` of a cluster file describes it.
 
-Bandwidths are bytes/s in one direction. What a file leaves out is not modelled: without `host` its memory is never full, without
-`switches` every GPU has lanes of its own to its host, without `fabric` no switch between machines is ever full.
+Bandwidths are bytes/s in one direction. What a file may leave out says what is assumed then (`Assumed`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +18,13 @@ def _of_bytes(value: float) -> float:
 
 
 Bandwidth = Annotated[float, AfterValidator(_of_bytes)]
+Efficiency = Annotated[float, Field(gt=0, le=1)]  # the share of a bandwidth that transfers reach
+
+
+class Assumed(NamedTuple):
+    """Mark of a key that the file of a cluster that schedules are planned for may leave out: what that means, in words, after its value."""
+
+    words: str
 
 
 class _Keys(BaseModel):
@@ -33,6 +39,7 @@ class Host(_Keys):
 
     memory_bandwidth: Bandwidth  # of one socket, reading and writing together
     sockets: int = Field(1, ge=1)
+    efficiency: Annotated[Efficiency, Assumed("of the peak")] = 0.85
 
 
 class Switches(_Keys):
@@ -43,6 +50,7 @@ class Switches(_Keys):
     gpus: int = Field(ge=1)
     nics: int = Field(0, ge=0)
     bandwidth: Bandwidth  # of a switch's link to the host
+    efficiency: Annotated[Efficiency, Assumed("of the line rate, as pinned copies over PCIe")] = 0.85
 
 
 class LeafSpine(_Keys):
@@ -99,12 +107,14 @@ class Topology(_Keys):
 
     peer: what joins devices of a machine, NVLink (each has its whole bandwidth to any other, as through NVSwitch) or PCIe. nics: of a
     machine, spread evenly over its devices, in order; together they have the `inter` bandwidth of all devices. gpudirect: a network card
-    reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there.
+    reads a device's memory; otherwise what it sends is written to the host's memory first, and read from there. nvls: NVSwitch adds what
+    all-reduces add up (NVLink SHARP, of NVSwitch 3 and later).
     """
 
     peer: Literal["nvlink", "pcie"]
     nics: int = Field(ge=1)
     gpudirect: bool = True
-    host: Host | None = None
-    switches: Switches | None = None
-    fabric: Fabric | None = None
+    nvls: Annotated[bool, Assumed("all-reduces are not made in NVSwitch")] = False
+    host: Annotated[Host | None, Assumed("its memory is never full")] = None
+    switches: Annotated[Switches | None, Assumed("each GPU has lanes of its own to the host")] = None
+    fabric: Annotated[Fabric | None, Assumed("no switch between machines is ever full")] = None

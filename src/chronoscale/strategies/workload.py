@@ -24,6 +24,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.snapshots.tasks import task_of
 
+FP32 = 4  # bytes of a feature
 GATES = {"lstm": 4, "gru": 3}
 AnyStatistics = TypeVar("AnyStatistics", bound="Statistics")
 
@@ -354,6 +355,13 @@ class Workload:
             rest = f"leave {trained} of the {length} snapshots of '{self.name}' to train on"
             raise UserError(f"training.validation, training.test: they {rest}; {group} needs {needed}")
         return (trained - needed) // hyper.stride + 1
+
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of a snapshot's input features of all nodes, where all snapshots have the same; else, and of other families, 0."""
+        if not isinstance(self.stats, SnapshotStatistics) or task_of(self.hyper.task).varies:
+            return 0
+        return self.stats.num_nodes * self.model.inputs * FP32
 
     def group_start(self, unit: Ints | int) -> Ints:
         """Return the number of the first snapshot of each group, int64. unit: numbers of groups (consecutive ones start `stride` snapshots

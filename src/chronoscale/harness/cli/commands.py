@@ -20,6 +20,15 @@ class DataCommands(LazyGroup):
     }
 
 
+class ClusterCommands(LazyGroup):
+    """Command group `chronoscale cluster …`: its commands by name, each with where it is defined."""
+
+    entries = {  # noqa: RUF012
+        "list": Entry(f"{_HERE}.cluster:cluster_list", "List the clusters that can be simulated by name, with what their links reach."),
+        "fit": Entry(f"{_HERE}.cluster:fit", "Fit a cluster's links to measurements, and say how far it is off on what was held out."),
+    }
+
+
 class LaunchCommands(LazyGroup):
     """Command group `chronoscale launch …`: schedulers by name, each with where its command is defined."""
 
@@ -69,6 +78,7 @@ class Commands(LazyGroup):
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
         "keys": Entry(f"{_HERE}.keys:keys", "The keys of an experiment file: type, default, family, meaning."),
         "compile": Entry(f"{_HERE}.operators:compile_", "Compile the operators in C++ for the torch that is installed."),
+        "cluster": Entry(f"{_HERE}.commands:ClusterCommands", "Clusters to simulate: list them, fit one to measurements."),
         "launch": Entry(f"{_HERE}.commands:LaunchCommands", "Hand a command to the scheduler of a cluster."),
         "job": Entry(f"{_HERE}.commands:JobCommands", "Carry what ranks on other machines read there beforehand."),
         "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),

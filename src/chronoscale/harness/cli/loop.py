@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from chronoscale.harness.cli.experiment_argument import read_experiment, read_timed
-from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed
+from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed, Tornado
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
@@ -36,13 +36,21 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     _steps().validate(experiment, file, root, as_json)
 
 
-def simulate(file: File, dask: Dask = None, root: Root = RUNS, as_json: AsJson = False, seed: Seed = None, dry_run: Dry = False) -> None:
+def simulate(
+    file: File,
+    dask: Dask = None,
+    tornado: Tornado = False,
+    root: Root = RUNS,
+    as_json: AsJson = False,
+    seed: Seed = None,
+    dry_run: Dry = False,
+) -> None:
     """Replay every strategy on every number of GPUs of the cluster."""
     experiment = read_experiment(file, seed, dry_run)
     if dry_run:
         return _dry("simulate", experiment, as_json)
     knock(dask)
-    _steps().simulate(experiment, file, root, as_json, dask)
+    _steps().simulate(experiment, file, root, as_json, dask, tornado)
 
 
 def _steps() -> ModuleType:

@@ -17,6 +17,7 @@ Dry = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and st
 Dask = Annotated[
     str | None, typer.Option("--dask", metavar="ADDRESS", help="Of a Dask scheduler whose workers simulate.", show_default=False)
 ]
+Tornado = Annotated[bool, typer.Option("--tornado", help="Print what each assumption alone does, at both ends of its range.")]
 Form = Annotated[str | None, typer.Option("--format", help="Format, where the file does not tell.", show_default=False)]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort events by time without a notice: --option sort=true.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse events that are not in the order of time: --option strict=true.")]

@@ -53,8 +53,13 @@ def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequenc
 
     frame, title: the table and its heading. as_json: print the table as JSON records. notes: sentences, printed to stderr.
     """
-    run.finish()
     print_table(frame, title, as_json)
+    close(run, notes)
+
+
+def close(run: Run, notes: Sequence[str]) -> None:
+    """Mark a command's run as complete, and print notes, and where the run lies, to stderr."""
+    run.finish()
     for note in notes:
         err.print(note, highlight=False, markup=False)
     err.print(f"run: {run.folder}")

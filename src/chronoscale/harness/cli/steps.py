@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.harness.cli.output import PARTS, print_table, stage
-from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.cli.session import begin, close, end
 from chronoscale.harness.execute.calibration import measure_profile
 from chronoscale.harness.execute.execution import execute
 from chronoscale.harness.execute.profiles import FOLDER
@@ -14,9 +14,11 @@ from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.validation import ValidationTables
+from chronoscale.harness.runs.assumed import conclusion_sentences
 from chronoscale.harness.runs.passes import clock_sentences, planning_sentences
 from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.simulate.assumed import simulate_assumed
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
 from chronoscale.harness.workflows.registry import workflow_of
 
@@ -77,18 +79,24 @@ def _execute(command: str, experiment: Experiment, file: Path, root: Path, repla
     return experiment, run
 
 
-def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask: str | None = None) -> None:
-    """Do what `chronoscale simulate` does, with an experiment that has been read: replay every strategy on every number of GPUs, and print
-    the assumptions that the answers depend on.
+def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask: str | None = None, tornado: bool = False) -> None:
+    """Do what `chronoscale simulate` does, with an experiment that has been read: replay every strategy on every number of GPUs, print
+    how long each takes, and then what holds under joint assumptions.
 
-    file: the experiment's. root: folder of runs. dask: address of a scheduler whose workers replay.
+    file: the experiment's. root: folder of runs. dask: address of a scheduler whose workers replay. tornado: print each assumption alone.
     """
     experiment, run = begin("simulate", experiment, file, root, seats=False)
+    title = f"simulated on {experiment.cluster}"
     with stage("simulating", resumes=True) as on_progress:
         run_simulation(experiment, run, on_progress, dask)
-    table, assumptions = tables.comparison_table(run), tables.assumption_table(run)
-    if not as_json and len(assumptions):
+    if not as_json:
+        print_table(tables.comparison_table(run), title, as_json)
+    with stage("drawing assumptions", resumes=True) as on_progress:
+        simulate_assumed(experiment, run, on_progress)
+    assumptions = tables.assumption_table(run)
+    if as_json:
+        print_table(tables.with_conclusions(run, tables.with_assumptions(tables.comparison_table(run), assumptions)), title, as_json)
+    elif tornado and len(assumptions):
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
         print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
-    shown = tables.with_assumptions(table, assumptions) if as_json else table
-    end(run, shown, f"simulated on {experiment.cluster}", as_json, [*streamed_sentences(run), *refused_sentences(run)])
+    close(run, [*conclusion_sentences(run), *streamed_sentences(run), *refused_sentences(run)])

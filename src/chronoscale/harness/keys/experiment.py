@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.advise import AdviceKeys
+from chronoscale.harness.keys.assumptions import AssumptionKeys
 from chronoscale.harness.keys.compare import CompareKeys
 from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
@@ -166,6 +167,7 @@ class Experiment(Part):
     )
     contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
     uncertainty: UncertaintyKeys = Field(UncertaintyKeys(), description="simulated: what is not known of the time that things take")
+    assumptions: AssumptionKeys = Field(AssumptionKeys(), description="simulated: all that is assumed of the cluster, drawn together")
     failures: FailureKeys | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")
     advise: AdviceKeys = Field(AdviceKeys(), description="what `chronoscale advise` compares, and by what")
     compare: CompareKeys = Field(CompareKeys(), description="what `chronoscale compare` trains to, and how often")

@@ -18,6 +18,7 @@ from chronoscale.harness.compare.figure import report_comparison
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import inventory, settings
 from chronoscale.harness.runs import passes, points
+from chronoscale.harness.runs.assumed import assumed_of
 from chronoscale.harness.runs.idle import idle_sentences
 from chronoscale.harness.runs.passes import SCHEDULE, passes_of
 from chronoscale.harness.runs.points import SimulatedPoint
@@ -175,6 +176,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
 
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     notes += points.refused_sentences(run)
+    assumed = assumed_of(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
         folder = run.folder / f"sim-{gpus:05d}-{name}"
         if inventory.simulated(run, gpus, name):
@@ -199,7 +201,8 @@ def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[S
             prepare_s=NAN if point.prepare_s is None else point.prepare_s,
             host_bytes=point.host_bytes,
             failure_summary=point.endured,
-            effects=point.effects,
+            effects=assumed.effects.get(name, ()) if assumed and assumed.gpus == gpus else (),
+            conclusions=tuple(each for each in assumed.conclusions if each.faster == name) if assumed and assumed.gpus == gpus else (),
             idle_ranks=point.idle_ranks,
             steps=point.steps,
             targets=point.targets,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs import passes, points
+from chronoscale.harness.runs.assumed import assumed_of
 from chronoscale.harness.runs.passes import load_schedules, with_noise
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
@@ -78,6 +81,20 @@ def with_assumptions(table: pd.DataFrame, resting: pd.DataFrame) -> pd.DataFrame
         known = [row for row in resting.to_dict("records") if ranks == most and isinstance(row.get(name), Cell)]
         assumptions.append([{**{key: row[key] for key in ("assumption", "from", "to")}, **row[name].value} for row in known] or None)
     return table.assign(assumptions=pd.Series(assumptions, index=table.index, dtype=object))
+
+
+def with_conclusions(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of strategies for `chronoscale simulate --json` with a column more, `conclusions`: of each strategy on the most ranks,
+    the pairs in which it is the faster one, with the share of joint draws in which it is, the band of the ratio, and where it turns.
+
+    table: as `comparison_table` returns it.
+    """
+    record = assumed_of(run)
+    found = [
+        [asdict(each) for each in record.conclusions if each.faster == name] if record and ranks == record.gpus else None
+        for name, ranks in zip(table["strategy"], table["ranks"], strict=True)
+    ]
+    return table.assign(conclusions=pd.Series(found, index=table.index, dtype=object))
 
 
 def breakdown_table(run: Run) -> pd.DataFrame:

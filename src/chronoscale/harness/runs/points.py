@@ -12,7 +12,6 @@ from chronoscale.records import read_json
 from chronoscale.reports.strategy_result import Band
 from chronoscale.simulator.failures.summary import FailureSummary
 from chronoscale.simulator.network.traffic import LinkUse
-from chronoscale.simulator.uncertainty.assumptions import Effect
 from chronoscale.strategies.evaluation.metrics import Summary
 
 FILE = "point.json"
@@ -27,8 +26,8 @@ class SimulatedPoint:
     gap: of the schedule to its scheduler's lower bound, None where none planned. partition: which partitioner's counts were planned with.
     prepare_s: what happens once before the first epoch. out_of_memory: why it does not fit, '' where it does. idle_ranks: ranks without
     work. draws_s: the epoch in every draw of what is uncertain, none where nothing is; the trace is of the middle one. endured: a training
-    whose devices fail, where any do. effects: of the assumptions that move the epoch, on the most GPUs of the experiment. few: operations
-    whose costs rest on too few samples. links: the busiest ones; none where no link was modelled. steps,
+    whose devices fail, where any do. few: operations whose costs rest on too few samples. constant_bytes: as of
+    `simulator.uncertainty.assumptions.Scenario`. links: the busiest ones; none where no link was modelled. steps,
     targets, mathematics: what an epoch trains on (`strategies.trained_work`). summary, op_seconds: the figures that a
     trace would give, of a point that was replayed some iterations at a time and has none.
     """
@@ -51,7 +50,7 @@ class SimulatedPoint:
     links: tuple[LinkUse, ...] = ()
     draws_s: tuple[float, ...] = ()
     endured: FailureSummary | None = None
-    effects: tuple[Effect, ...] = ()
+    constant_bytes: int = 0
     few: tuple[str, ...] = ()
     steps: int = 0
     targets: int = 0

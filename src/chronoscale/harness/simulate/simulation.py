@@ -22,7 +22,6 @@ from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.traffic import link_utilisation
-from chronoscale.simulator.uncertainty.assumptions import effects
 from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
@@ -105,10 +104,9 @@ class PointSetting:
         experiment = self.experiment
         result = self._replay(self.works[self.gpus], self.gpus)
         schedule, trace = result.schedule, result.trace
-        most = self.gpus == max(experiment.gpus)
         point = replace(
             result.point,
-            effects=effects(schedule, result.machines, self.costs, experiment.uncertainty.stated, experiment.seed) if most else (),
+            constant_bytes=self.works[self.gpus].constant_bytes,
             endured=simulate_failures(experiment.failures, experiment.epochs, experiment.seed, schedule, trace, self.epoch_on),
         )
         link_utilisation(result.crossed, trace.span_ns).to_csv(part / "links.csv", index=False)

@@ -119,18 +119,18 @@ def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCo
     across = ends[0] != ends[1]
     rails = np.where(across & rails_exist, _fewest(node, ranks), 1)
     alpha = np.where(across, cluster.inter.latency_s, cluster.intra.latency_s)
-    bandwidth = np.where(across, cluster.inter.bandwidth, cluster.intra.bandwidth)
-    shared = np.where(across, np.minimum(rails * cluster.inter.bandwidth, np.maximum(cluster.intra.bandwidth, bandwidth)), bandwidth)
+    bandwidth = np.where(across, cluster.inter.rate, cluster.intra.rate)
+    shared = np.where(across, np.minimum(rails * cluster.inter.rate, np.maximum(cluster.intra.rate, bandwidth)), bandwidth)
     bandwidth = np.where((op == Op.ALLREDUCE) | (op == Op.ALLGATHER), shared, bandwidth)
     if cluster.gather is not None:
         alpha = np.where(op == Op.ALLGATHER, cluster.gather.latency_s, alpha)
-        bandwidth = np.where(op == Op.ALLGATHER, cluster.gather.bandwidth, bandwidth)
+        bandwidth = np.where(op == Op.ALLGATHER, cluster.gather.rate, bandwidth)
     for pair in cluster.messages:
         between = ((op == Op.SEND) | (op == Op.RECV)) & (ends[0] == pair.first) & (ends[1] == pair.second)
-        alpha, bandwidth = np.where(between, pair.link.latency_s, alpha), np.where(between, pair.link.bandwidth, bandwidth)
+        alpha, bandwidth = np.where(between, pair.link.latency_s, alpha), np.where(between, pair.link.rate, bandwidth)
     if cluster.exchange is not None:
         alpha = np.where(op == Op.ALLTOALL, cluster.exchange.latency_s, alpha)
-        bandwidth = np.where(op == Op.ALLTOALL, cluster.exchange.bandwidth, bandwidth)
+        bandwidth = np.where(op == Op.ALLTOALL, cluster.exchange.rate, bandwidth)
 
     largest, total = np.maximum.reduceat(moved, begin).astype(np.float64), np.add.reduceat(moved, begin)
     kind = [op == Op.ALLREDUCE, op == Op.ALLGATHER, op == Op.ALLTOALL]
@@ -141,7 +141,7 @@ def alpha_beta_costs(collectives: Collectives, cluster: Cluster) -> CollectiveCo
     up = 2 * np.ceil(np.log2(ranks)) * alpha
     tree = (op == Op.ALLREDUCE) & rails_exist & (up + 2 * largest / bandwidth < seconds)
     seconds, latency = np.where(tree, up + 2 * largest / bandwidth, seconds), np.where(tree, up, latency)
-    return CollectiveCosts(np.where(single, 0.0, seconds), np.where(single, 0.0, latency), np.ones(len(collectives)), tree)
+    return CollectiveCosts(np.where(single, 0.0, seconds), np.where(single, 0.0, latency), np.ones(len(collectives)), tree.astype(np.uint8))
 
 
 def _fewest(node: Ints, ranks: Ints) -> Ints:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
-from chronoscale.datasets.arrays import Bool, UInt8
+from chronoscale.datasets.arrays import UInt8
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
+
+Layout = Literal["usual", "tree", "nvls"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)  # an operation's usual one, and others of all-reduces
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,31 +33,31 @@ class CollectiveGroup:
 class CollectiveCosts:
     """Simulated times of c collectives.
 
-    seconds: in all; latency_s: without the bytes; wire: share of what crosses a link that is data; tree: whether NCCL takes a tree. Float64
-    or bool [c].
+    seconds: in all; latency_s: without the bytes; wire: share of what crosses a link that is data; float64 [c]. pattern: the number, among
+    LAYOUTS, of how it is laid out over the links, uint8 [c].
     """
 
     seconds: Floats
     latency_s: Floats
     wire: Floats
-    tree: Bool
+    pattern: UInt8
 
     @classmethod
     def unknown(cls, count: int) -> CollectiveCosts:
         """Return times of `count` collectives that any other is less than: infinite, to be replaced by `put`."""
-        return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, bool))
+        return cls(np.full(count, np.inf), np.zeros(count), np.ones(count), np.zeros(count, np.uint8))
 
-    def put(self, index: Ints, seconds: Floats, latency_s: Floats | float, wire: float = 1.0, tree: bool = False) -> None:
+    def put(self, index: Ints, seconds: Floats, latency_s: Floats | float, wire: float = 1.0, layout: Layout = "usual") -> None:
         """Replace the times of the collectives `index` where `seconds` is less than what stands there: the fastest algorithm wins.
 
-        seconds, latency_s [len(index)]: in all, and without the bytes. wire: share of what crosses a link that is data. tree: NCCL takes a
-        tree.
+        seconds, latency_s [len(index)]: in all, and without the bytes. wire: share of what crosses a link that is data. layout: how bytes
+        cross the links.
         """
         better = seconds < self.seconds[index]
         at = index[better]
         self.seconds[at] = seconds[better]
         self.latency_s[at] = np.broadcast_to(latency_s, seconds.shape)[better]
-        self.wire[at], self.tree[at] = wire, tree
+        self.wire[at], self.pattern[at] = wire, LAYOUTS.index(layout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

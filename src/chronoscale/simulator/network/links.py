@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 from chronoscale.simulator.network.fabric import Routes
@@ -33,7 +34,7 @@ class LinkGraph:
 
     Of a machine: its sockets' memories, each PCIe switch's link from and to the host, each device's bus in and out and its port in and out
     (to other devices of the machine, over NVLink or PCIe), each network card in and out. names: [L], for reports; kinds: [L], what they
-    are; bandwidth: bytes/s, float64 [L].
+    are; bandwidth: bytes/s that transfers reach, float64 [L].
 
     Paths, as methods return them, are int64 [n, hops] of link numbers, -1 where one has fewer hops; a link that is crossed twice stands
     twice.
@@ -58,16 +59,16 @@ class LinkGraph:
             raise UserError(f"topology.nics: expected at most one for each of gpus_per_node {gpus} (got {keys.nics})")
         if keys.switches is not None:
             _check(keys.switches, gpus, keys.nics)
-        card = cluster.inter.bandwidth * gpus / keys.nics
-        bus = max(cluster.device.h2d.bandwidth, cluster.inter.bandwidth, cluster.intra.bandwidth if keys.peer == "pcie" else 0.0)
+        card = cluster.inter.rate * gpus / keys.nics
+        bus = max(cluster.device.h2d.rate, cluster.inter.rate, cluster.intra.rate if keys.peer == "pcie" else 0.0)
         port = "NVLink" if keys.peer == "nvlink" else "PCIe peer"
-        up = 0.0 if keys.switches is None else keys.switches.bandwidth
-        host = float("inf") if keys.host is None else keys.host.memory_bandwidth
+        up = 0.0 if keys.switches is None else keys.switches.bandwidth * keys.switches.efficiency
+        host = float("inf") if keys.host is None else keys.host.memory_bandwidth * keys.host.efficiency
         parts = [
             (_sockets(keys), "memory of socket {}", "host memory", host),
             *((_count(keys), f"PCIe switch {{}} {way}", "PCIe switches", up) for way in WAYS),
             *((gpus, f"GPU {{}} PCIe {way}", "PCIe", bus) for way in WAYS),
-            *((gpus, f"GPU {{}} {port} {way}", port, cluster.intra.bandwidth) for way in WAYS),
+            *((gpus, f"GPU {{}} {port} {way}", port, cluster.intra.rate) for way in WAYS),
             *((keys.nics, f"NIC {{}} {way}", "NICs", card) for way in WAYS),
         ]
         machine = [(name.format(i), kind, bandwidth) for count, name, kind, bandwidth in parts for i in range(count)]
@@ -75,7 +76,7 @@ class LinkGraph:
         kinds = [kind for _, kind, _ in machine] * cluster.nodes
         routes = None
         if keys.fabric is not None:
-            routes = Routes.of(keys.fabric, cluster.nodes, cluster.inter.bandwidth * gpus)
+            routes = Routes.of(keys.fabric, cluster.nodes, cluster.inter.rate * gpus)
             names += routes.names
             kinds += ["network switches"] * len(routes.names)
         bandwidth = np.tile(np.array([rate for _, _, rate in machine]), cluster.nodes)
@@ -137,6 +138,12 @@ class LinkGraph:
             return np.empty((len(source), 0), np.int64)
         route = self.routes.route[source, target].astype(np.int64)
         return np.where(route < 0, -1, route + self.nodes * self._size)
+
+    def are_ports(self, link: Ints) -> NDArray[np.bool_]:
+        """Return which links are devices' ports to other devices of their machine, bool [n]. link: numbers, int64 [n]."""
+        first = self._at(np.zeros(1, np.int64), np.zeros(1, np.int64), 2)[0]
+        place = link % self._size - first
+        return np.asarray((link < self.nodes * self._size) & (place >= 0) & (place < 2 * self.gpus), np.bool_)
 
     @property
     def _size(self) -> int:

@@ -14,7 +14,7 @@ from chronoscale import yaml_files
 from chronoscale.simulator.network.collectives import CollectiveCosts, CollectiveGroup, Collectives
 from chronoscale.simulator.network.patterns import Patterns, crossed_links
 from chronoscale.strategies.cluster import Cluster
-from chronoscale.strategies.costing.nccl_constants import Algorithm, NCCLConstants, Protocol
+from chronoscale.strategies.costing.nccl_constants import Algorithm, AlgorithmLatencies, NCCLConstants, Protocol
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 
@@ -52,8 +52,8 @@ def ring_hops(ranks: int, nodes: int, reduces: bool) -> tuple[int, int]:
 
     nodes: machines. reduces: an all-reduce, which goes round twice.
     """
-    every = 2 * (ranks - 1) if reduces else ranks - 1
-    network = min((2 * nodes if reduces else nodes - 1) if nodes > 1 else 0, every)
+    every = (1 + reduces) * (ranks - 1)
+    network = (1 + reduces) * (nodes - 1)
     return every - network, network
 
 
@@ -72,39 +72,46 @@ class NcclModel:
     cluster: Cluster
     patterns: Patterns
     constants: NCCLConstants
+    algorithms: frozenset[str]
 
     @classmethod
-    def of(cls, cluster: Cluster, patterns: Patterns) -> NcclModel:
+    def of(cls, cluster: Cluster, patterns: Patterns, algorithm: str = "", switched: bool = True) -> NcclModel:
         """Make the model with the NCCL constants of the cluster's file or, where it has none, NCCL's own.
 
-        patterns: which of the cluster's links collectives cross.
+        patterns: which of the cluster's links collectives cross. algorithm: the only one of all-reduces, as NCCL_ALGO names it in lower
+        case; '' for the fastest. switched: NVSwitch may add up.
         """
-        return cls(cluster, patterns, cluster.tuning or tuning())
+        every = {"ring", "tree"} | ({"nvls"} if switched and patterns.graph.topology.nvls else set())
+        asked = "nvls" if algorithm.startswith("nvls") else algorithm
+        return cls(cluster, patterns, cluster.tuning or tuning(), frozenset({asked} if asked in every else every))
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
         """Return the simulated duration of each collective, by the fastest algorithm and protocol; 0 where there is only one rank."""
         result = CollectiveCosts.unknown(len(collectives))
         for group in collectives.groups():
-            if group.op is Op.ALLTOALL:
-                self._exchange(group, result)
-            else:
-                self._rings(group, result)
-            if group.op is Op.ALLREDUCE:
-                self._trees(group, result)
+            self.time_group(group, result)
         self._messages(collectives, schedule, result)
         result.seconds[collectives.size == 1] = 0.0
         return result
+
+    def time_group(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
+        """Put the simulated durations of all-reduces, all-gathers or all-to-alls among the same ranks, two at least, into `result`."""
+        if group.op is Op.ALLTOALL:
+            self._exchange(group, result)
+        elif group.op is Op.ALLGATHER or "ring" in self.algorithms:
+            self._rings(group, result)
+        if group.op is Op.ALLREDUCE and "tree" in self.algorithms:
+            self._trees(group, result)
+        if group.op is Op.ALLREDUCE and "nvls" in self.algorithms:
+            self._switched(group, result)
 
     def hop_s(self, across: bool, algorithm: Algorithm, protocol: Protocol) -> float:
         """Return the seconds of one hop by NCCL's table, in proportion to the cluster's own latency.
 
         across: over the network, else inside a machine.
         """
-        peer = self.patterns.graph.topology.peer
-        table = self.constants.hop_latency_s.network if across else getattr(self.constants.hop_latency_s, peer)
-        link = self.cluster.inter if across else self.cluster.intra
-        hop: float = getattr(getattr(table, algorithm), protocol)
-        return hop * link.latency_s / table.ring.simple if table.ring.simple else hop
+        table = self._hops(across)
+        return float(getattr(getattr(table, algorithm), protocol)) * self._slowness(across)
 
     def tree_speed(self, protocol: Protocol, size: Floats) -> Floats:
         """Return what share of its full speed a tree all-reduce reaches at `size` bytes, float64.
@@ -120,6 +127,16 @@ class NcclModel:
         LL128 needs stores of 128 bytes that arrive whole, which NVLink has and PCIe has not.
         """
         return ("ll", "ll128", "simple") if self.patterns.graph.topology.peer == "nvlink" else ("ll", "simple")
+
+    def _hops(self, across: bool) -> AlgorithmLatencies:
+        """Return NCCL's table of hops over the network, or inside a machine."""
+        hops = self.constants.hop_latency_s
+        return hops.network if across else hops.nvlink if self.patterns.graph.topology.peer == "nvlink" else hops.pcie
+
+    def _slowness(self, across: bool) -> float:
+        """Return the cluster's own latency as a multiple of that which NCCL's table is for."""
+        link, usual = self.cluster.inter if across else self.cluster.intra, self._hops(across).ring.simple
+        return link.latency_s / usual if usual else 1.0
 
     def _machines(self, group: CollectiveGroup) -> Ints:
         """Return how many ranks of a group each of its machines has."""
@@ -141,6 +158,8 @@ class NcclModel:
                 speed = self.constants.speed.ring_node_gather_ll
             transfer_s = self._limited(protocol, transfer / speed, volume, nodes)
             latency = getattr(self.constants.base_latency_s.ring, protocol) + hops
+            if protocol == "simple" and nodes > 1 and reduces:
+                latency *= self.constants.plateau
             result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol))
 
     def _trees(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
@@ -155,7 +174,17 @@ class NcclModel:
             transfer_s = self._limited(protocol, transfer / speed, 2 * size, len(counts)) / self.tree_speed(protocol, size)
             hops = inside * self.hop_s(False, "tree", protocol) + across * self.hop_s(True, "tree", protocol)
             latency = getattr(self.constants.base_latency_s.tree, protocol) + hops
-            result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol), tree=True)
+            result.put(group.index, latency + transfer_s, latency, getattr(self.constants.wire, protocol), "tree")
+
+    def _switched(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
+        """Put the costs of all-reduces that NVSwitch adds up inside machines, and trees between them (NVLS, NVLSTree)."""
+        nodes, pattern, speed = len(self._machines(group)), self.patterns.of("nvls", group.ranks), self.constants.speed
+        ports = self.patterns.graph.are_ports(pattern.link)
+        transfer = pattern.seconds(group.moved, np.where(ports, speed.nvls, speed.nvls_network))
+        hops = self._hops(False).nvls * self._slowness(False)
+        hops += 2 * (nodes - 1).bit_length() * self._hops(True).nvls * self._slowness(True)
+        latency = self.constants.base_latency_s.nvls + hops
+        result.put(group.index, latency + transfer, latency, layout="nvls")
 
     def _limited(self, protocol: Protocol, seconds: Floats, volume: Floats, nodes: int) -> Floats:
         """Return `seconds`, or more where LL's bandwidth limits it.
@@ -165,41 +194,48 @@ class NcclModel:
         most = self.constants.ll_bandwidth
         if protocol != "ll":
             return seconds
-        return np.maximum(seconds, volume / (most.one_node if nodes == 1 else most.two_nodes if nodes == 2 else most.more_nodes))
+        rate = most.one_node.of(self.cluster.device.capability) if nodes == 1 else most.two_nodes if nodes == 2 else most.more_nodes
+        return np.maximum(seconds, volume / rate)
 
     def _exchange(self, group: CollectiveGroup, result: CollectiveCosts) -> None:
-        """Put the costs of all-to-alls: a round for every other rank, counted for the ranks that have most of them on other machines."""
+        """Put the costs of all-to-alls: a send to every other rank, counted for the ranks that have most of them on other machines."""
         ranks, mates = len(group.ranks), int(self._machines(group).min())
         transfer = self.patterns.of("exchange", group.ranks).seconds(group.moved)
-        each = np.asarray(-(-group.moved.max(axis=0) // (ranks - 1)))
-        self._put_messages(group.index, np.full(len(each), mates - 1), np.full(len(each), ranks - mates), each, transfer, result)
+        some = np.ones(len(group.index), np.int64)
+        self._put_sends(group.index, (mates - 1) * some, (ranks - mates) * some, transfer, result)
 
     def _messages(self, collectives: Collectives, schedule: Schedule, result: CollectiveCosts) -> None:
         """Put the costs of messages (a SEND and its RECV)."""
         index, source, target = collectives.messages(schedule)
-        if not len(index):
-            return
+        moved = np.maximum(collectives.moved[collectives.begin[index]], collectives.moved[collectives.begin[index] + 1])
+        if len(index):
+            self.time_messages(index, source, target, moved, result)
+
+    def time_messages(self, index: Ints, source: Ints, target: Ints, moved: Ints, result: CollectiveCosts) -> None:
+        """Put the simulated durations of messages from rank to rank, int64 [n] each, of `moved` bytes, into `result` at `index`."""
         graph = self.patterns.graph
         parts = list(crossed_links(graph, source, target))
         pair, link = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
-
-        slowness = coo_matrix((1 / graph.bandwidth[link], (pair, link)), (len(index), len(graph))).tocsr().max(axis=1).toarray().ravel()
-        moved = np.maximum(collectives.moved[collectives.begin[index]], collectives.moved[collectives.begin[index] + 1])
+        uses, times = np.unique(pair * len(graph) + link, return_counts=True)  # a link that is crossed twice
+        pair, link = np.divmod(uses, len(graph))
+        slowness = np.zeros(len(index))
+        np.maximum.at(slowness, pair, times / graph.bandwidth[link])
         across = (source // graph.gpus != target // graph.gpus).astype(np.int64)
-        self._put_messages(index, 1 - across, across, moved, moved * slowness, result)
+        self._put_sends(index, 1 - across, across, moved * slowness, result)
 
-    def _put_messages(self, index: Ints, inside: Ints, across: Ints, each: Ints, transfer: Floats, result: CollectiveCosts) -> None:
-        """Put the costs of messages of `each` bytes, in rounds inside machines and across.
+    def _put_sends(self, index: Ints, inside: Ints, across: Ints, transfer: Floats, result: CollectiveCosts) -> None:
+        """Put the costs of operations in which each rank sends to others, `inside` its machine and `across`, by the faster protocol.
 
-        transfer: seconds that links take for all of them while uncontended.
+        transfer: seconds that links take for all bytes while uncontended.
 
-        NCCL's model leaves messages out: here they take what the links need for the bytes that cross them, and a ring's hops.
+        NCCL's model leaves sends out. Here their bytes take what the links need for them, and as many sends as channels allow are under way
+        at once (`sends_at_once`), so that a rank with more of them waits for so many hops, one after the other.
         """
-        small = each <= self.constants.message_ll_bytes
-        protocols: tuple[tuple[Protocol, Any], ...] = (("ll", small), ("simple", ~small))
-        for protocol, chosen in protocols:
-            hops = inside * self.hop_s(False, "ring", protocol) + across * self.hop_s(True, "ring", protocol)
-            latency = (getattr(self.constants.base_latency_s.ring, protocol) + hops)[chosen]
+        most = self.constants.sends_at_once
+        rounds = np.maximum(inside / (most.nvlink if self.patterns.graph.topology.peer == "nvlink" else most.pcie), np.minimum(inside, 1))
+        far_rounds = np.maximum(across / most.network, np.minimum(across, 1))
+        for protocol in ("ll", "simple"):
+            hops = rounds * self.hop_s(False, "ring", protocol) + far_rounds * self.hop_s(True, "ring", protocol)
+            latency = getattr(self.constants.base_latency_s.ring, protocol) + hops
             wire = getattr(self.constants.wire, protocol)
-            result.put(index[chosen], latency + transfer[chosen] / wire, latency, wire)
+            result.put(index, latency + transfer / wire, latency, wire)

@@ -16,7 +16,8 @@ from chronoscale.strategies.schedule import Ints
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-PatternKind = Literal["ring", "tree", "gather", "exchange"]
+PatternKind = Literal["ring", "tree", "nvls", "gather", "exchange"]
+REDUCTIONS = ("ring", "tree", "nvls")  # of one tensor that all ranks have
 AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 
 
@@ -37,10 +38,10 @@ class Pattern:
     def inputs(self, moved: Ints) -> Floats:
         """Return the vector that `law` applies to, float64 [inputs, c], for c collectives.
 
-        moved: bytes that ranks bring, int64 [ranks, c]. Of a ring or tree: the reduced tensor, once. Of others: each rank's bytes, their
+        moved: bytes that ranks bring, int64 [ranks, c]. Of a reduction: the reduced tensor, once. Of others: each rank's bytes, their
         sum over each machine, and over all.
         """
-        if self.kind in ("ring", "tree"):
+        if self.kind in REDUCTIONS:
             return np.asarray(moved.max(axis=0, keepdims=True), np.float64)
         machines = np.add.reduceat(moved, np.flatnonzero(np.diff(self.node, prepend=-1)), axis=0).astype(np.float64)
         return np.concatenate([moved.astype(np.float64), machines, machines.sum(axis=0, keepdims=True)])
@@ -56,16 +57,17 @@ class Pattern:
         """
         return np.asarray(np.maximum(self.law @ (self.inputs(moved) @ (1 / wire)), 0.0), np.float64)
 
-    def seconds(self, moved: Ints) -> Floats:
+    def seconds(self, moved: Ints, shares: Floats | None = None) -> Floats:
         """Return the seconds that the slowest link needs for each of c collectives, float64 [c].
 
-        moved: bytes that ranks bring, int64 [ranks, c].
+        moved: bytes that ranks bring, int64 [ranks, c]. shares: of each link's bandwidth that is reached, float64 [l]; None: all.
         """
-        if self.kind in ("ring", "tree"):
-            peak = (self.law.toarray()[:, 0] / self.bandwidth).max(initial=0.0)
+        bandwidth = self.bandwidth if shares is None else self.bandwidth * shares
+        if self.kind in REDUCTIONS:
+            peak = (self.law.toarray()[:, 0] / bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])
         step = max(1, AT_ONCE // max(len(self.link), 1))
-        parts = [self.bytes(moved[:, i : i + step]) / self.bandwidth[:, None] for i in range(0, moved.shape[1], step)]
+        parts = [self.bytes(moved[:, i : i + step]) / bandwidth[:, None] for i in range(0, moved.shape[1], step)]
         return np.concatenate([part.max(axis=0, initial=0.0) for part in parts])
 
 
@@ -77,7 +79,7 @@ class Patterns:
     _known: dict[tuple[PatternKind, bytes], Pattern] = field(default_factory=dict)
 
     def of(self, kind: PatternKind, ranks: Ints) -> Pattern:
-        """Return which links a collective crosses: a 'ring' or 'tree' all-reduce, all-'gather' or all-to-all ('exchange').
+        """Return which links a collective crosses: a 'ring', 'tree' or 'nvls' all-reduce, all-'gather' or all-to-all ('exchange').
 
         ranks: those that take part, ascending, two at least.
         """
@@ -98,6 +100,8 @@ class Patterns:
         elif kind == "tree":
             edges, each = tree_edges(members, rings)
             entries = self._entries(edges[:, 0], edges[:, 1], [(np.zeros(len(edges), np.int64), each)])
+        elif kind == "nvls":
+            entries = self._switched(members, rings)
         elif kind == "gather":  # all shares but the one that its end has brought pass an edge of a ring
             edges = ring_edges(members, rings)
             brought, each = np.searchsorted(ranks, edges[:, 1]), np.full(len(edges), 1 / rings)
@@ -105,7 +109,7 @@ class Patterns:
             entries = self._entries(edges[:, 0], edges[:, 1], [(every, each), (brought, -each)])
         else:
             entries = self._exchange(ranks, node, counts)
-        inputs = 1 if kind in ("ring", "tree") else len(ranks) + len(members) + 1
+        inputs = 1 if kind in REDUCTIONS else len(ranks) + len(members) + 1
         row, column, share = (np.concatenate(part) for part in zip(*entries, strict=True))
         link, place = np.unique(row, return_inverse=True)
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
@@ -118,6 +122,25 @@ class Patterns:
         entries = []
         for pair, link in crossed_links(self.graph, source, target):
             entries += [(link, column[pair], share[pair]) for column, share in terms]
+        return entries
+
+    def _switched(self, members: list[Ints], heads: int) -> list[tuple[Ints, Ints, Floats]]:
+        """Return links, inputs and shares of an all-reduce that NVSwitch adds up in each machine, and trees from machine to machine.
+
+        Each of a machine's m ranks has a share of the tensor: all send it to the switch, which gives that rank the sum, and all the result.
+        `heads` of them are nodes of trees, as many as the machine with fewest ranks has.
+        """
+        entries = []
+        for ranks in members:
+            port = self.graph.inside(ranks, np.roll(ranks, 1))[:, :2].ravel()
+            entries.append((port, np.zeros(len(port), np.int64), np.full(len(port), 1 + 1 / len(ranks)) * (len(ranks) > 1)))
+        for start in range(heads if len(members) > 1 else 0):
+            head = np.array([ranks[start] for ranks in members])
+            for parent in double_tree(len(head)):
+                child = np.flatnonzero(parent >= 0)
+                ends = head[child], head[parent[child]]
+                up, down = np.concatenate(ends), np.concatenate(ends[::-1])
+                entries += self._entries(up, down, [(np.zeros(len(up), np.int64), np.full(len(up), 0.5 / heads))])
         return entries
 
     def _exchange(self, ranks: Ints, node: Ints, counts: Ints) -> list[tuple[Ints, Ints, Floats]]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.arrays import Int32
+from chronoscale.datasets.arrays import Bool, Int32
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.network.collective_times import TimedCollectives
-from chronoscale.simulator.network.collectives import CollectiveCosts, CollectiveGroup, Collectives
+from chronoscale.simulator.network.collectives import LAYOUTS, CollectiveCosts, CollectiveGroup, Collectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.patterns import PatternKind, Patterns, crossed_links
+from chronoscale.simulator.network.patterns import Pattern, PatternKind, Patterns, crossed_links
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints, Op, Schedule
@@ -53,9 +54,8 @@ class Traffic:
         if len(collectives):
             first = collectives.first()
             for group in collectives.groups():
-                for tree in (False, True):
-                    if (chosen := costs.tree[group.index] == tree).any():
-                        parts.append(_group_traffic(group, chosen, tree, first, costs, patterns))
+                for chosen, pattern in _laid_out(group, costs, patterns):
+                    parts.append(_group_traffic(group, chosen, pattern, first, costs))
             parts.append(_message_traffic(collectives, schedule, first, costs, links))
         return cls._concatenate(parts)
 
@@ -126,12 +126,19 @@ def _copy_traffic(schedule: Schedule, cluster: Cluster, links: LinkGraph, op: Op
     return Traffic(row, latency, np.concatenate([[0], np.cumsum(count)]), ways[used].astype(np.int32), moved)
 
 
-def _group_traffic(group: CollectiveGroup, chosen: Ints, tree: bool, first: Ints, costs: CollectiveCosts, patterns: Patterns) -> Traffic:
-    """Return the traffic of those collectives of a group that are `chosen`, bool [c], over a tree or not.
+def _laid_out(group: CollectiveGroup, costs: CollectiveCosts, patterns: Patterns) -> Iterator[tuple[Bool, Pattern]]:
+    """Yield which collectives of a group are laid out alike, bool [c], and over which links."""
+    for number, layout in enumerate(LAYOUTS):
+        if (chosen := costs.pattern[group.index] == number).any():
+            yield chosen, patterns.of(PATTERN[group.op] if layout == "usual" else layout, group.ranks)
+
+
+def _group_traffic(group: CollectiveGroup, chosen: Bool, pattern: Pattern, first: Ints, costs: CollectiveCosts) -> Traffic:
+    """Return the traffic of those collectives of a group that are `chosen`, bool [c].
 
     first: the first row of every collective.
     """
-    index, pattern = group.index[chosen], patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
+    index = group.index[chosen]
     moved = pattern.bytes(group.moved[:, chosen]) / costs.wire[index]
     ptr = np.arange(len(index) + 1) * len(pattern.link)
     return Traffic(first[index], _ns(costs.latency_s[index]), ptr, np.tile(pattern.link.astype(np.int32), len(index)), moved.T.ravel())
@@ -183,10 +190,8 @@ def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedColle
     if _links_are_measured(cluster):
         return moved
     for group in collectives.groups():
-        for tree in (False, True):
-            if (chosen := costs.tree[group.index] == tree).any():
-                pattern = patterns.of("tree" if tree else PATTERN[group.op], group.ranks)
-                moved[pattern.link] += pattern.total(group.moved[:, chosen], costs.wire[group.index[chosen]])
+        for chosen, pattern in _laid_out(group, costs, patterns):
+            moved[pattern.link] += pattern.total(group.moved[:, chosen], costs.wire[group.index[chosen]])
     for op, way in ((Op.H2D, links.to_device), (Op.D2H, links.to_host)):
         row, ways = schedule.tasks(op), way(np.arange(schedule.ranks))
         each = np.bincount(schedule.rank[row], weights=schedule.bytes[row], minlength=schedule.ranks)

@@ -12,6 +12,7 @@ PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 Seconds = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Shares = Annotated[tuple[Share, ...], Field(strict=False, min_length=1)]
+Rate = Annotated[float, Field(ge=1e6)]  # bytes/s
 
 
 class _Constants(BaseModel):
@@ -30,10 +31,11 @@ class Latencies(_Constants):
 
 class AlgorithmLatencies(_Constants):
     """Latencies by NCCL algorithm (ring, tree) and protocol, seconds; part of `nccl` in the file of a cluster that schedules are planned
-    for."""
+    for. nvls: of reductions in NVSwitch, which know Simple alone."""
 
     ring: Latencies
     tree: Latencies
+    nvls: Seconds
 
 
 class HopLatencies(_Constants):
@@ -54,25 +56,44 @@ class ProtocolShares(_Constants):
 
 
 class Speeds(_Constants):
-    """Shares (0 to 1) of the links' bandwidth that NCCL's algorithms reach, by protocol; part of `nccl` in the file of a cluster that
-    schedules are planned for.
+    """Shares (0 to 1) of what links reach that NCCL's algorithms reach, by protocol; part of `nccl` in the file of a cluster that schedules
+    are planned for.
 
-    ring_node_gather_ll: a ring's all-gather with LL inside one machine; tree_node_ll128: a tree with LL128 inside one machine.
+    ring_node_gather_ll: a ring's all-gather with LL inside one machine; tree_node_ll128: a tree with LL128 inside one machine; nvls:
+    reductions in NVSwitch, of NVLink, nvls_network: of the network.
     """
 
     ring: ProtocolShares
     tree: ProtocolShares
     ring_node_gather_ll: Share
     tree_node_ll128: Share
+    nvls: Share
+    nvls_network: Share
+
+
+class Generations(_Constants):
+    """Bounds in bytes/s by the generation of the GPU, older ones included with the first; part of `nccl` in the file of a cluster that
+    schedules are planned for."""
+
+    volta: Rate
+    ampere: Rate
+    hopper: Rate
+    blackwell: Rate
+
+    def of(self, capability: float) -> float:
+        """Return the bound of a device by its compute capability, bytes/s; 0, unknown, counts as Ampere's."""
+        if not capability:
+            return self.ampere
+        return self.volta if capability < 8 else self.ampere if capability < 9 else self.hopper if capability < 10 else self.blackwell
 
 
 class LLBandwidths(_Constants):
     """Upper bounds of what NCCL's protocol LL moves, bytes/s of all channels together, by the number of machines that take part; part of
     `nccl` in the file of a cluster that schedules are planned for."""
 
-    one_node: float = Field(ge=1e6)
-    two_nodes: float = Field(ge=1e6)
-    more_nodes: float = Field(ge=1e6)
+    one_node: Generations
+    two_nodes: Rate
+    more_nodes: Rate
 
 
 class TreeSpeeds(_Constants):
@@ -84,6 +105,15 @@ class TreeSpeeds(_Constants):
     simple: Shares
 
 
+class SendsAtOnce(_Constants):
+    """How many sends of one rank to others are under way at once, by the kind of link that they cross, 1: one after another; part of `nccl`
+    in the file of a cluster that schedules are planned for."""
+
+    nvlink: float = Field(ge=1, le=1e6)
+    pcie: float = Field(ge=1, le=1e6)
+    network: float = Field(ge=1, le=1e6)
+
+
 class NCCLConstants(_Constants):
     """Constants by which NCCL chooses an algorithm and predicts a collective's time (its tuning model), for simulated clusters: those that
     a cluster file's `nccl` states replace the defaults in `simulator/network/nccl.yaml`."""
@@ -91,8 +121,9 @@ class NCCLConstants(_Constants):
     base_latency_s: AlgorithmLatencies
     hop_latency_s: HopLatencies
     network_overhead_s: Latencies  # the least that a step of a ring between machines takes
+    plateau: float = Field(ge=1, le=10)  # latency of a ring with Simple between machines, as a multiple of that of its hops
     speed: Speeds
     ll_bandwidth: LLBandwidths
     tree_speed: TreeSpeeds
     wire: ProtocolShares  # of what crosses a link, how much is data
-    message_ll_bytes: int = Field(ge=0)  # messages of at most as many bytes take LL
+    sends_at_once: SendsAtOnce

@@ -8,7 +8,7 @@ latency: that many bytes have to be on their way at once (Little's law), which i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -24,6 +24,7 @@ from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 Floats = NDArray[np.float64]
 SECTOR = 32  # bytes that device memory is read in (CUDA C++ Best Practices Guide, coalesced access)
 FP32 = 4
+NONE: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,19 @@ class WorkKind:
     """Kind of work on the roofline that datasheet costs use (dense products, scattered reads ...), with the shares of a device's peak
     memory bandwidth and FLOP/s that it reaches (0 to 1). rows: whether it reads scattered rows, in whole memory sectors."""
 
+    name: str
     bandwidth: float
     flops: float
     rows: bool
+
+    @property
+    def share(self) -> float:
+        """The share of peak that bounds it: of arithmetic where that is stated, else of the memory."""
+        return self.flops if self.flops < 1 else self.bandwidth
+
+    def reaching(self, share: float) -> WorkKind:
+        """Return the same kind of work that reaches another share of the peak that bounds it."""
+        return replace(self, flops=share) if self.flops < 1 else replace(self, bandwidth=share)
 
 
 @cache
@@ -41,19 +52,22 @@ def work_kinds() -> Mapping[Op, WorkKind]:
     """Return the kind of work that each operation of a schedule is, with the shares of peak it reaches, from the package's
     roofline.yaml."""
     content: Any = yaml.safe_load(resources.files("chronoscale.strategies.costing").joinpath("roofline.yaml").read_text(encoding="utf-8"))
-    kinds = {name: WorkKind(**entry) for name, entry in content["kinds"].items()}
+    kinds = {name: WorkKind(name, **entry) for name, entry in content["kinds"].items()}
     return {Op[op]: kinds[name] for op, name in content["operations"].items()}
 
 
-def roofline_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
+def roofline_seconds(device: Device, schedule: Schedule, rows: Ints, shares: Mapping[str, float] = NONE) -> Floats:
     """Estimate how long rows of a schedule take on a device that only its datasheet describes, float64 [len(rows)] s: the longer of bytes
     over bandwidth and operations over FLOP/s, at the shares of peak that this kind of work reaches, plus one memory latency a kernel.
 
-    rows: row numbers of compute rows that all have the same operation. Raises UserError for an operation that roofline.yaml does not list.
+    rows: row numbers of compute rows that all have the same operation. shares: of peak that kinds of work reach instead, by name. Raises
+    UserError for an operation that roofline.yaml does not list.
     """
     op = Op(schedule.op[rows[0]])
     if (kind := work_kinds().get(op)) is None:
         raise UserError(f"schedule '{schedule.name}': no datasheet says what {op.name} takes a device (strategies/costing/roofline.yaml)")
+    if kind.name in shares:
+        kind = kind.reaching(shares[kind.name])
     reached = np.full(len(rows), kind.bandwidth)
     if kind.rows:
         size = schedule.width[rows] * FP32
@@ -78,7 +92,7 @@ def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) ->
     op = schedule.op[rows]
     here[(lane == Lane.HOST) | (op == Op.FETCH)] = False
     copies = np.isin(op, [Op.H2D, Op.D2H])
-    memory = np.minimum(schedule.bytes[rows] / (np.maximum(ns, 1) * 1e-9 * device.memory_bandwidth), 1.0) * here
+    memory = np.minimum(schedule.bytes[rows] / (np.maximum(ns, 1) * 1e-9 * device.memory_bandwidth * device.memory_efficiency), 1.0) * here
     threads = schedule.rows[rows] * np.maximum(schedule.width[rows], 1).astype(np.float64)
     room = device.sms * device.threads
     filled = np.minimum(threads / room, 1.0) if room else np.zeros(len(rows))

@@ -119,5 +119,5 @@ def expected_ns(costs: CostModel, schedule: Schedule) -> Ints:
     else:
         ns, _ = durations(costs, schedule)
     link = costs.collective if isinstance(costs, FittedCosts) and costs.collective is not None else UNKNOWN
-    ns[joined] = np.rint((link.latency_s + schedule.bytes[joined] / link.bandwidth) * 1e9).astype(np.int64)
+    ns[joined] = np.rint((link.latency_s + schedule.bytes[joined] / link.rate) * 1e9).astype(np.int64)
     return ns

@@ -65,7 +65,7 @@ def platform(cluster: Cluster, ranks: int) -> str:
             _link(zone, f"inter-{rank}", cluster.inter)
             routes.append((f"rank-{rank}", "network", (f"inter-{rank}", "fabric")))
     if nodes > 1:  # as wide as can be: it makes ways between machines longer than those inside, which have to be taken where there are
-        _link(zone, "fabric", Link(cluster.inter.bandwidth * ranks, 0.0), "FATPIPE")
+        _link(zone, "fabric", Link(cluster.inter.rate * ranks, 0.0), "FATPIPE")
     for source, target, links in routes:
         for there, (begin, end) in (("UP", (source, target)), ("DOWN", (target, source))):
             route = xml.SubElement(zone, "route", src=begin, dst=end, symmetrical="NO")
@@ -77,7 +77,7 @@ def platform(cluster: Cluster, ranks: int) -> str:
 
 def _link(zone: xml.Element, name: str, link: Link, policy: str = "SPLITDUPLEX") -> None:
     """Add a link to the platform's XML, with half its latency."""
-    values = {"bandwidth": f"{link.bandwidth!r}Bps", "latency": f"{link.latency_s / 2!r}s", "sharing_policy": policy}
+    values = {"bandwidth": f"{link.rate!r}Bps", "latency": f"{link.latency_s / 2!r}s", "sharing_policy": policy}
     xml.SubElement(zone, "link", {"id": name, **values})
 
 

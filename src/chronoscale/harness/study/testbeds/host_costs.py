@@ -48,8 +48,8 @@ class Rates:
     def cluster(self) -> Cluster:
         """Return the simulated machine of FAST's studies: the A100 preset with this bus and this launch time."""
         cluster = presets.cluster("a100")
-        link = replace(cluster.device.h2d, bandwidth=self.bus)
-        return replace(cluster, device=replace(cluster.device, h2d=link, copied=1.0, launch_s=self.launch_s))
+        link = replace(cluster.device.h2d, bandwidth=self.bus, efficiency=1.0)
+        return replace(cluster, device=replace(cluster.device, h2d=link, launch_s=self.launch_s))
 
 
 @dataclass(frozen=True, slots=True)

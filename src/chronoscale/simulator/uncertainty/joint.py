@@ -1,0 +1,190 @@
+"""Joint draws: assumptions drawn together, an epoch in every draw, and the value of each at which the order of two strategies turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.simulator.uncertainty.assumptions import Assumption, Scenario, assume
+from chronoscale.simulator.uncertainty.draws import Draws
+from chronoscale.strategies.costs import Floats
+
+STEPS = 6  # halvings of a range in which an order turns
+JITTER_DRAWS = 5  # replays at one value of an assumption that differs from draw to draw; their median counts
+
+
+def places(draws: int, assumptions: int, seed: int) -> Floats:
+    """Return where in their ranges assumptions lie in each draw, float64 [draws, assumptions], 0 to 1: a scrambled Sobol sequence.
+
+    The first draws of a seed are the same however many there are.
+    """
+    from scipy.stats.qmc import Sobol  # noqa: PLC0415 (heavy, and a simulation without joint draws does without)
+
+    sequence = Sobol(assumptions, rng=np.random.default_rng(seed)).random_base2(max(0, (draws - 1).bit_length()))
+    return np.asarray(sequence[:draws], np.float64)
+
+
+def epoch_s(scenario: Scenario, seed: int, draw: int = 0) -> float:
+    """Return the seconds of an epoch in one draw of what its rows vary by. Raises UserError as a replay."""
+    return Draws.of(*scenario[:4], seed).span(draw) / 1e9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Epoch of one strategy to be simulated with other assumptions, alone or together.
+
+    scenario: the usual one, without jitter; assumptions: those that can matter to any strategy that it is compared with.
+    """
+
+    scenario: Scenario
+    assumptions: tuple[Assumption, ...]
+    seed: int
+
+    def drawn(self, places: Floats, draw: int) -> float:
+        """Return the epoch in one joint draw, s. places: of the assumptions in their ranges, float64 [assumptions]."""
+        values = [each.value(place) for each, place in zip(self.assumptions, places, strict=True)]
+        return epoch_s(assume(self.scenario, self.assumptions, values), self.seed, draw)
+
+    def alone(self, which: int, value: float) -> float:
+        """Return the epoch with one assumption at a value, s, the median where draws differ."""
+        scenario = assume(self.scenario, self.assumptions[which : which + 1], [value])
+        draws = JITTER_DRAWS if scenario.uncertainty.random else 1
+        return float(np.median([epoch_s(scenario, self.seed, draw) for draw in range(draws)]))
+
+
+class Flip(NamedTuple):
+    """Value of one assumption at which the order of two strategies turns, all others as they are usually; usual: its value there."""
+
+    assumption: str
+    value: float
+    usual: float
+    shown: str
+    usually: str
+
+
+class Near(NamedTuple):
+    """End of an assumption's range that takes a strategy's advantage furthest towards 1, where none turns the order; ratio: there."""
+
+    assumption: str
+    shown: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Conclusion on two strategies under joint assumptions: `faster` takes less time than `slower` as usually simulated.
+
+    usual: how many times as fast it is then; share: of the joint draws in which it is faster, 0 to 1; low, middle, high: the 5th, 50th and
+    95th percentile of the ratio; draws, assumptions: how many. flips: each assumption that alone turns the order, the one nearest to its
+    usual value first; near: where none does, the end of a range that comes nearest, None where no assumption moves the ratio. caveat: how
+    they train otherwise, '' where they train alike.
+    """
+
+    faster: str
+    slower: str
+    usual: float
+    share: float
+    low: float
+    middle: float
+    high: float
+    draws: int
+    assumptions: int
+    flips: tuple[Flip, ...] = ()
+    near: Near | None = None
+    caveat: str = ""
+
+    def __str__(self) -> str:
+        band = f"{self.low:.3g} to {self.high:.3g}" if f"{self.low:.3g}" != f"{self.high:.3g}" else f"{self.low:.3g}"
+        caveat = f" ({self.caveat})" if self.caveat else ""
+        start = (
+            f"{self.faster} is faster than {self.slower}{caveat} in {self.share:.0%} of {self.draws} joint draws of {self.assumptions} "
+            f"assumptions: {band} times as fast in 90 % of them, {self.usual:.3g} as usually assumed"
+        )
+        if self.flips:
+            turns = "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.flips[:2])
+            return f"{start}. It turns with {turns}"
+        if self.near is None:
+            return f"{start}. No assumption alone moves it"
+        return f"{start}. No assumption alone turns it; nearest, {self.near.assumption} at {self.near.shown}: {self.near.ratio:.3g} times"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointResult:
+    """Epochs of strategies under the same joint draws of the same assumptions.
+
+    usual_s: by strategy, with none changed; drawn_s: by strategy, float64 [draws]; ends_s: by strategy, with each assumption alone at
+    either end of its range, float64 [assumptions, 2].
+    """
+
+    assumptions: tuple[Assumption, ...]
+    usual_s: Mapping[str, float]
+    drawn_s: Mapping[str, Floats]
+    ends_s: Mapping[str, Floats]
+
+    def conclude(self, one: str, other: str, alone: Callable[[str, int, float], float], usual: Sequence[float]) -> Conclusion:
+        """Return what holds of two strategies.
+
+        alone: simulates one, by name, with an assumption by number at a value, s; called where the order is another at the end of its
+        range. usual: values of the assumptions.
+        """
+        faster, slower = sorted((one, other), key=lambda name: self.usual_s[name])
+        ratio = self.drawn_s[slower] / self.drawn_s[faster]
+        ends = self.ends_s[slower] / self.ends_s[faster]
+        low, middle, high = map(float, np.percentile(ratio, (5, 50, 95)))
+        found: list[tuple[float, Flip]] = []
+        for which, assumption in enumerate(self.assumptions):
+            for end, at in zip((assumption.low, assumption.high), ends[which], strict=True):
+                if at < 1:
+                    value = _turn(partial(_ratio, alone, slower, faster, which), usual[which], end, assumption)
+                    far = abs(_place(assumption, value) - _place(assumption, usual[which]))
+                    shown = assumption.shown(value), assumption.shown(usual[which])
+                    found.append((far, Flip(assumption.name, value, usual[which], *shown)))
+        return Conclusion(
+            faster,
+            slower,
+            self.usual_s[slower] / self.usual_s[faster],
+            float((ratio > 1).mean()),
+            low,
+            middle,
+            high,
+            len(ratio),
+            len(self.assumptions),
+            tuple(flip for _, flip in sorted(found)),
+            None if found else self._nearest(ends, self.usual_s[slower] / self.usual_s[faster]),
+        )
+
+    def _nearest(self, ends: Floats, usual: float) -> Near | None:
+        """Return the end of a range at which the ratio is least; None where it is nowhere less than usual."""
+        which, side = np.unravel_index(int(ends.argmin()), ends.shape)
+        if not ends[which, side] < usual:
+            return None
+        assumption = self.assumptions[which]
+        return Near(assumption.name, assumption.shown((assumption.low, assumption.high)[side]), float(ends[which, side]))
+
+
+def _ratio(alone: Callable[[str, int, float], float], slower: str, faster: str, which: int, value: float) -> float:
+    return alone(slower, which, value) / alone(faster, which, value)
+
+
+def _place(assumption: Assumption, value: float) -> float:
+    """Return where in its range a value lies, 0 to 1 inside."""
+    low, high = (np.log(assumption.low), np.log(assumption.high)) if assumption.log else (assumption.low, assumption.high)
+    return float(((np.log(value) if assumption.log else value) - low) / (high - low))
+
+
+def _turn(ratio: Callable[[float], float], inside: float, outside: float, assumption: Assumption) -> float:
+    """Return the value nearest to `inside` at which a ratio is below 1, between there, where it is not, and `outside`, where it is."""
+    if assumption.whole:
+        steps = np.arange(inside, outside, np.sign(outside - inside))[1:]
+        return float(next((value for value in steps if ratio(value) < 1), outside))
+    for _ in range(STEPS):
+        middle = float(np.sqrt(inside * outside)) if assumption.log else (inside + outside) / 2
+        if ratio(middle) < 1:
+            outside = middle
+        else:
+            inside = middle
+    return outside
