@@ -1,12 +1,16 @@
+"""Assumptions: each changes what its name says, and nothing else."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from notation import NsCosts, each, gpus, write
 
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, effects
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assume, assumptions_of
+from chronoscale.simulator.uncertainty.joint import Trial, epoch_s
 from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
@@ -15,88 +19,146 @@ from chronoscale.strategies.topology import Topology
 
 STEP = (
     "h{b}: H2D@H2D bytes=1000 iteration={b}",
-    "b{b}: BACKWARD@COMPUTE ns=8000 kernels=2 iteration={b} <- h{b} o{p}?",
-    "r{b}: ALLREDUCE@COMM all bytes=4000 iteration={b} <- b{b}",
-    "o{b}: OPTIMIZE@COMPUTE ns=10 kernels=1 iteration={b} <- r{b}",
+    "b{b}: BACKWARD@COMPUTE ns=8000 bytes=4000 kernels=2 iteration={b} <- h{b} o{p}?",
+    "g{b}: AGGREGATE@COMPUTE bytes=4000 kernels=1 width=8 iteration={b} <- b{b}",
+    "r{b}: ALLREDUCE@COMM all bytes=4000 iteration={b} <- g{b}",
+    "x{b}: ALLTOALL@COMM all bytes=4000 iteration={b} <- r{b}",
+    "o{b}: OPTIMIZE@COMPUTE bytes=400 kernels=1 iteration={b} <- x{b}",
 )
-NAMES = {one.name: one for one in ASSUMPTIONS}
+BY_NAME = {one.name: one for one in ASSUMPTIONS}
+SWITCHES = {"count": 1, "gpus": 2, "nics": 1, "bandwidth": 1.2e9, "efficiency": 0.9}
 
 
-def cluster(ranks: int = 4, per_node: int = 2) -> Cluster:
+def cluster(ranks: int = 4, per_node: int = 2, **keys: object) -> Cluster:
     machines = gpus(ranks, per_node)
-    device = replace(machines.device, flops=1e9, memory_bandwidth=1e9, launch_s=1e-6, h2d=Link(1e9, 1e-7))
-    return replace(machines, device=device, intra=Link(1e9, 1e-7), inter=Link(0.5e9, 1e-6))
+    device = replace(machines.device, flops=1e9, memory_bandwidth=1e9, memory_efficiency=0.9, launch_s=1e-6, h2d=Link(1e9, 1e-7, 0.9))
+    topology = Topology.model_validate({"peer": "nvlink", "nics": 1, "switches": SWITCHES if per_node == 2 else None})
+    return replace(
+        machines,
+        device=device,
+        intra=Link(1e9, 1e-7, 0.8),
+        inter=Link(0.5e9, 1e-6, 0.9),
+        topology=topology,
+        contention=True,
+        collectives="nccl",
+    )
 
 
-def tried(schedule: Schedule, where: Cluster, uncertainty: Uncertainty = CERTAIN) -> dict[str, tuple[float, float, float]]:
-    by_name = effects(schedule, where, DatasheetCosts(where.device), uncertainty, 0)
-    return {effect.assumption: (effect.epoch_s, effect.low_s, effect.high_s) for effect in by_name}
+def scenario(schedule: Schedule, where: Cluster, constant_bytes: int = 0) -> Scenario:
+    return Scenario(schedule, where, DatasheetCosts(where.device), CERTAIN, constant_bytes)
 
 
-def test_each_single_assumption_is_a_replay_of_the_same_plan():
+def alone(usual: Scenario, name: str, value: float) -> float:
+    return epoch_s(assume(usual, [BY_NAME[name]], [value]), 0)
+
+
+def span_s(schedule: Schedule, where: Cluster, costs: DatasheetCosts | None = None) -> float:
+    return replay(schedule, where, costs or DatasheetCosts(where.device)).span_ns / 1e9
+
+
+def test_each_alone_is_a_replay_of_the_same_plan() -> None:
     schedule, where = write(each(5, *STEP), 4).schedule, cluster()
-    costs = DatasheetCosts(where.device)
+    usual, device = scenario(schedule, where), where.device
+    assert epoch_s(usual, 0) == span_s(schedule, where)
 
-    def span(cluster: Cluster, costs: DatasheetCosts) -> float:
-        return replay(schedule, cluster, costs).span_ns / 1e9
+    def of_device(**keys: object) -> Cluster:
+        return replace(where, device=replace(device, **keys))
 
-    by_name, usual = tried(schedule, where), span(where, costs)
-    assert {epoch for epoch, _, _ in by_name.values()} == {usual}
-    assert by_name["kernel efficiency"][1:] == (span(where, replace(costs, efficiency=0.3)), span(where, replace(costs, efficiency=0.9)))
-    quick = replace(where.device, launch_s=0.5e-6)
-    assert by_name["kernel launch"][1] == span(replace(where, device=quick), DatasheetCosts(quick))
-    slow = replace(where.device, h2d=Link(0.5e9, 1e-7))
-    assert by_name["PCIe bandwidth"][1:] == (span(replace(where, device=slow), DatasheetCosts(slow)), usual)
-    assert by_name["network bandwidth"][1] == span(replace(where, inter=Link(0.25e9, 1e-6)), costs)
-    assert by_name["network latency"][2] == span(replace(where, inter=Link(0.5e9, 2e-6)), costs)
-    assert by_name["jitter of rows"][1] == usual < by_name["jitter of rows"][2]
-
-
-def test_a_slower_bus_is_slower_where_gpus_share_a_switch():
-    """Two GPUs of a machine copy through one switch of 1.2 GB/s: less than what both may have, and halved with the rest of the bus."""
-    schedule = write(each(3, "h{b}: H2D@H2D bytes=100000 iteration={b}"), 4).schedule
-
-    def switched(bandwidth: float, each_bandwidth: float) -> Cluster:
-        switches = {"count": 1, "gpus": 2, "nics": 1, "bandwidth": bandwidth}
-        machines = replace(cluster(), topology=Topology.model_validate({"peer": "nvlink", "nics": 1, "switches": switches}))
-        return replace(machines, contention=True, device=replace(machines.device, h2d=Link(each_bandwidth, 1e-7)))
-
-    where = switched(1.2e9, 1e9)
-    _, low, high = tried(schedule, where)["PCIe bandwidth"]
-    slow = switched(0.6e9, 0.5e9)
-    assert low == replay(schedule, slow, DatasheetCosts(slow.device)).span_ns / 1e9
-    assert low == pytest.approx(2 * 3 * 100_000 / 0.6e9, rel=0.01) and high == pytest.approx(low / 2, rel=0.01)
+    assert where.topology is not None and where.topology.switches is not None
+    without = where.topology.model_copy(update={"switches": None})
+    slower = where.topology.model_copy(update={"switches": where.topology.switches.model_copy(update={"efficiency": 0.75})})
+    expected = {
+        ("GPUs on a PCIe uplink", 1): replace(where, topology=without),
+        ("what copies reach of PCIe", 0.75): of_device(h2d=Link(1e9, 1e-7, 0.75)),
+        ("what PCIe uplinks reach", 0.75): replace(where, topology=slower),
+        ("latency of copies", 2): of_device(h2d=Link(1e9, 2e-7, 0.9)),
+        ("what links in machines reach", 0.65): replace(where, intra=Link(1e9, 1e-7, 0.65)),
+        ("latency in machines", 2): replace(where, intra=Link(1e9, 2e-7, 0.8)),
+        ("what the network reaches", 0.5): replace(where, inter=Link(0.5e9, 1e-6, 0.5)),
+        ("latency of the network", 0.5): replace(where, inter=Link(0.5e9, 0.5e-6, 0.9)),
+        ("memory that kernels share", 0.8): of_device(memory_efficiency=0.8),
+        ("launch of a kernel", 2): of_device(launch_s=2e-6, graph_s=device.graph_s * 2),
+    }
+    for (name, value), there in expected.items():
+        assert alone(usual, name, value) == span_s(schedule, there), name
+    twice = replace(schedule, kernels=schedule.kernels * 2)
+    assert alone(usual, "kernels of an operation", 2) == span_s(twice, where)
+    assert alone(usual, "sends at once in all-to-alls", 1 / 8) > epoch_s(usual, 0)
+    for name in ("what passes over arrays reach", "what reads of scattered rows reach", "what dense products reach"):
+        assert alone(usual, name, BY_NAME[name].low) > alone(usual, name, BY_NAME[name].high), name
 
 
-def test_what_moves_nothing_is_left_out():
-    """On one machine nothing crosses the network; on one rank nothing waits for the slowest."""
+def test_work_of_one_kind_alone_takes_another_share() -> None:
+    """A read of scattered rows at half of what it usually reaches takes twice as long; dense products stay."""
+    schedule, where = (
+        write("a: AGGREGATE@COMPUTE bytes=1000000 width=8\nt: TRANSFORM@COMPUTE ns=1000000 <- a", 1).schedule,
+        cluster(1, 1),
+    )
+    costs = replace(DatasheetCosts(where.device), reached=(("gather", 0.25),))
+    (before, product), (after, same) = (one.predict(schedule, np.arange(1))[0].tolist() + one.predict(schedule, np.array([1]))[0].tolist()
+        for one in (replace(costs, reached=(("gather", 0.5),)), costs))  # fmt: skip
+    assert after == pytest.approx(2 * before, rel=1e-6) and product == same == pytest.approx(1e6 / 0.6, rel=1e-6)
+
+
+def test_features_that_stay_are_sent_once_an_iteration() -> None:
+    """Of each rank's copies with features the first of an iteration has them; a smaller copy has none."""
+    rows = ["a{b}: H2D@H2D bytes=900 iteration={b}", "c{b}: H2D@H2D bytes=900 iteration={b}", "d{b}: H2D@H2D bytes=300 iteration={b}"]
+    schedule = write(each(2, *rows), 2).schedule
+    usual = scenario(schedule, cluster(2, 2), constant_bytes=500)
+    changed = assume(usual, [BY_NAME["features sent with every snapshot"]], [0.0]).schedule
+    assert sorted(changed.bytes.tolist()) == sorted([900, 400, 300] * 2 * 2)
+    assert BY_NAME["features sent with every snapshot"].usual(scenario(schedule, cluster(2, 2))) is None
+    one = write("a: H2D@H2D bytes=900", 2).schedule
+    assert BY_NAME["features sent with every snapshot"].usual(scenario(one, cluster(2, 2), 500)) is None
+
+
+def test_what_matters_nothing_is_left_out() -> None:
+    """On one machine nothing crosses the network; a board without switches has none; one share of peak for all has no kinds."""
     schedule = write(each(3, *STEP), 4).schedule
-    assert not {"network bandwidth", "network latency"} & set(tried(schedule, cluster(4, 4)))
-    by_name = tried(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1))
-    assert "latency inside a node" not in by_name
-    assert by_name["slowest GPU"][2] == pytest.approx(1.5 * by_name["slowest GPU"][0], rel=1e-4)  # whole nanoseconds
+    names = {one.name for one in assumptions_of(scenario(schedule, cluster(4, 4)))}
+    assert not {"what the network reaches", "latency of the network", "GPUs on a PCIe uplink", "what PCIe uplinks reach"} & names
+    where = cluster()
+    flat = scenario(schedule, where)._replace(costs=DatasheetCosts(where.device, efficiency=0.5))
+    assert not any("arrays" in one.name or "dense" in one.name for one in assumptions_of(flat))
 
 
-def test_of_measured_costs_the_network_and_the_spread_remain():
-    schedule, where = write(each(3, *STEP), 4).schedule, cluster()
-    names = {effect.assumption for effect in effects(schedule, where, NsCosts(), CERTAIN, 0)}
-    network = {"network latency", "network bandwidth", "bandwidth inside a node"}  # rails cross the links of a node
-    assert names == network | {"jitter of rows", "sway of ranks", "slowest GPU"}
+def test_of_measured_costs_the_network_and_the_spread_remain() -> None:
+    where = cluster()
+    usual = Scenario(write(each(3, *STEP), 4).schedule, where, NsCosts(), CERTAIN)
+    names = [one.name for one in assumptions_of(usual)]
+    assert not any(word in name for name in names for word in ("kernel", "copies", "reads", "dense"))
+    assert {"what the network reaches", "jitter of rows", "sway of ranks", "slowest GPU", "GPUs on a PCIe uplink"} <= set(names)
 
 
-def test_stated_jitter_is_left_aside_and_classes_are_not():
-    schedule, where = write(each(3, *STEP), 4).schedule, cluster()
-    stated = Uncertainty(0.3, 0.3, Stragglers())
-    assert tried(schedule, where, stated) == tried(schedule, where)
-    slower = Uncertainty(classes=(DeviceClass(1.0, 0.25),))
-    assert tried(schedule, where, slower)["kernel launch"][0] > tried(schedule, where)["kernel launch"][0]
+def test_spread_is_a_median_and_a_straggler_is_as_slow_as_it_says() -> None:
+    where = cluster(1, 1)
+    usual = scenario(write("b: BACKWARD@COMPUTE ns=8000000", 1).schedule, where)
+    trial = Trial(usual, (BY_NAME["jitter of rows"], BY_NAME["slowest GPU"]), 0)
+    assert trial.alone(1, 1.5) == pytest.approx(1.5 * epoch_s(usual, 0), rel=1e-4)  # whole nanoseconds
+    drawn = [epoch_s(usual._replace(uncertainty=Uncertainty(0.2)), 0, draw) for draw in range(5)]
+    assert trial.alone(0, 0.2) == sorted(drawn)[2] and trial.alone(0, 0.0) == epoch_s(usual, 0)
+
+
+def test_classes_of_devices_stay() -> None:
+    usual = scenario(write(each(3, *STEP), 4).schedule, cluster())
+    slower = usual._replace(uncertainty=Uncertainty(classes=(DeviceClass(1.0, 0.25),)))
+    changed = assume(slower, [BY_NAME["slowest GPU"], BY_NAME["sway of ranks"]], [1.5, 0.1]).uncertainty
+    assert changed == Uncertainty(0.0, 0.1, Stragglers(1, "gpu", 1.5), slower.uncertainty.classes)
 
 
 @pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.name)
-def test_an_assumption_says_what_it_is(one: Assumption):
-    assert one.low != one.high and one.source
-    assert one.lower is not None or one.upper is not None
-    where = replace(cluster(), contention=True)
-    usual = Scenario(where, DatasheetCosts(where.device), CERTAIN)
-    assert any(change is not None and change(usual) != usual for change in (one.lower, one.upper))
-    assert NAMES[one.name] is one
+def test_an_assumption_says_what_it_is(one: Assumption) -> None:
+    assert one.low < one.high and one.source and one.shown(one.low) != one.shown(one.high)
+    assert (one.value(0.0), one.value(1.0)) == (pytest.approx(one.low), pytest.approx(one.high))
+    assert one.low <= one.value(0.37) <= one.high
+    usual = scenario(
+        write(each(3, "h{b}: H2D@H2D bytes=900 iteration={b}", "i{b}: H2D@H2D bytes=900 iteration={b}", *STEP[1:]), 4).schedule,
+        cluster(),
+        500,
+    )
+    value = one.usual(usual)
+    assert value is not None and one.low <= value <= one.high
+    other = one.low if value == one.high else one.high
+    changed = one.change(usual, other)
+    assert changed != usual and (one.usual(changed) in (None, other) or one.form.startswith("×") or value == 0 or "reach" in one.name)
+    assert assume(usual, [one], [value]) is usual

@@ -59,8 +59,8 @@ def test_copies_to_gpus_on_one_switch_share_its_link_to_the_host() -> None:
     copy, costs = f"h: H2D@H2D bytes={size} rank=", DatasheetCosts(H200.device)
     one, two, apart = (both(write(copy + ranks, 8).schedule, H200, costs).span_ns for ranks in ("0", "0,1", "0,2"))
     latency = bus.latency_s * 1e9
-    assert one == pytest.approx(latency + size / (bus.bandwidth * H200.device.copied) * 1e9, rel=1e-9)
-    assert two == pytest.approx(latency + 2 * size / bus.bandwidth * 1e9, rel=1e-9) and apart == one
+    assert one == pytest.approx(latency + size / bus.rate * 1e9, rel=1e-9)
+    assert two == pytest.approx(latency + 2 * size / bus.rate * 1e9, rel=1e-9) and apart == one
     assert both(write(copy + "0,1", 8).schedule, FREE, costs).span_ns == one
 
 

@@ -240,7 +240,11 @@ def test_a_message_of_three():
 def test_what_goes_through_the_hosts_memory_crosses_it_twice():
     memory = 4e9
     slow = made(
-        2, 1, topology=Topology.model_validate({"peer": "pcie", "nics": 1, "gpudirect": False, "host": {"memory_bandwidth": memory}})
+        2,
+        1,
+        topology=Topology.model_validate(
+            {"peer": "pcie", "nics": 1, "gpudirect": False, "host": {"memory_bandwidth": memory, "efficiency": 1.0}}
+        ),
     )
     assert seconds(slow, f"s: SEND@COMM rank=0 group=0 bytes={GIGA}\nr: RECV@COMM rank=1 group=0", 2) == pytest.approx(
         8.4e-6 + GIGA / (memory / 2), rel=1e-9

@@ -10,7 +10,10 @@ from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import CPU_STREAMS, Lane, Link
 
-SIZES = {"a100": 1, "a40-10g": 16, "a40-ib": 16, "h20": 16, "h200": 32, "h200-1024": 1024, "h200-512": 512, "polaris": 128}
+SIZES = {
+    **{"a100": 1, "a100-8": 32, "a40-10g": 16, "a40-ib": 16, "b200": 32, "gh200": 16, "h100": 32, "h100-pcie": 32, "h20": 16},
+    **{"h200": 32, "h200-1024": 1024, "h200-512": 512, "l40s": 32, "polaris": 128},
+}
 
 
 def test_every_preset_loads():
@@ -70,16 +73,43 @@ def written(folder: Path, **changes: object) -> Path:
 def test_a_cluster_of_ones_own(tmp_path):
     assert presets.read(written(tmp_path, nodes=2)).gpus == 16
     device = presets.read(written(tmp_path, device=own())).device
-    assert (device.h2d, device.copied, device.sms, device.memory_latency_s) == (Link(1e9, 0), 1.0, 0, 0.0)
+    assert (device.h2d, device.sms, device.threads, device.memory_latency_s) == (Link(1e9, 0, 0.85), 0, 2048, 3e-7)
     chip = {"sms": 8, "threads": 1024, "memory_latency_s": 4e-7, "h2d": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 0.9}}
     device = presets.read(written(tmp_path, device=own(**chip))).device
-    assert (device.h2d, device.copied, device.sms, device.threads, device.memory_latency_s) == (Link(1e9, 0), 0.9, 8, 1024, 4e-7)
+    assert (device.h2d, device.sms, device.threads, device.memory_latency_s) == (Link(1e9, 0, 0.9), 8, 1024, 4e-7)
+
+
+def test_a_file_says_what_it_leaves_out(tmp_path):
+    """And nothing of what it states; a preset leaves out what is not modelled of it."""
+    left = {"intra": {"bandwidth": 450e9, "latency_s": 0}, "device": own(h2d={"bandwidth": 1e9, "latency_s": 0, "efficiency": 1.0})}
+    cluster = presets.read(written(tmp_path, **left))
+    assert "intra.efficiency: 0.8 of the line rate, as NVLink" in cluster.assumed and cluster.intra.efficiency == 0.8
+    assert "device.sms: 0 SMs: its SMs are never full" in cluster.assumed
+    assert "topology.fabric: no switch between machines is ever full" in cluster.assumed
+    assert not any(line.startswith(("device.h2d", "inter", "topology.host", "topology.nvls", "nccl")) for line in cluster.assumed)
+    minimal = presets.read(written(tmp_path, topology=None, device="nvidia-h100-sxm"))
+    assert [line.split(":")[0] for line in minimal.assumed] == ["host_memory", "topology"]
+    assert presets.cluster("a40-ib").assumed[0] == "topology.nvls: all-reduces are not made in NVSwitch"
+
+
+def test_a_device_of_ones_own_in_a_file_beside_the_clusters(tmp_path):
+    (tmp_path / "chip.yaml").write_text(yaml.safe_dump(own(name="chip")))
+    path = written(tmp_path, device="chip.yaml")
+    assert presets.read(path).device.name == presets.contents(str(path))["device"]["name"] == "chip"
+    with pytest.raises(UserError, match=r"none\.yaml: no such"):
+        presets.read(written(tmp_path, device="none.yaml"))
 
 
 @pytest.mark.parametrize("name", presets.names())
 def test_presets_know_their_chips(name):
     device = presets.cluster(name).device
-    assert 0.8 < device.copied < 0.9 and device.sms > 0 and device.threads >= 1024 and 1e-7 < device.memory_latency_s < 1e-6
+    assert (
+        0.8 < device.h2d.efficiency < 0.9
+        and device.sms > 0
+        and device.capability >= 8
+        and device.threads >= 1024
+        and 1e-7 < device.memory_latency_s < 1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +126,7 @@ def test_presets_know_their_chips(name):
         ({"device": own(sms=1.5)}, "device.sms: expected "),
         ({"device": own(threads=-1)}, "device.threads: expected at least 0 (got -1)"),
         ({"device": own(memory_latency="fast")}, "unknown key 'device.memory_latency'; did you mean 'device.memory_latency_s'?"),
-        ({"intra": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 0.9}}, "unknown key 'intra.efficiency'"),
+        ({"intra": {"bandwidth": 1e9, "latency_s": 0, "efficiency": 1.1}}, "intra.efficiency: expected at most 1 (got 1.1)"),
     ],
 )
 def test_a_wrong_file_names_itself_and_the_key(tmp_path, changes, message):

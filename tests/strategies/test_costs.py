@@ -45,7 +45,7 @@ def test_a_datasheet_by_hand(row: Schedule, ns: int) -> None:
 
 
 def test_a_copy_reaches_a_share_of_the_bus() -> None:
-    costs = DatasheetCosts(replace(DEVICE, copied=0.8))
+    costs = DatasheetCosts(replace(DEVICE, h2d=replace(DEVICE.h2d, efficiency=0.8)))
     for row in (one("H2D", "H2D", bytes=1000), one("D2H", "D2H", bytes=1000)):
         assert costs.predict(row, np.array([0]))[0].tolist() == [700 + 625]
 

@@ -103,7 +103,7 @@ def test_ways_between_ranks_have_the_clusters_links(cluster: Cluster):
             link, kind = (cluster.intra, "intra") if inside else (cluster.inter, "inter")
             assert [pair for pair in used if pair[0] != "fabric"] == [(f"{kind}-{one}", "UP"), (f"{kind}-{other}", "DOWN")]
             assert sum(float(links[name]["latency"].removesuffix("s")) for name, _ in used) == pytest.approx(link.latency_s, abs=1e-15)
-            assert min(float(links[name]["bandwidth"].removesuffix("Bps")) for name, _ in used) == link.bandwidth
+            assert min(float(links[name]["bandwidth"].removesuffix("Bps")) for name, _ in used) == link.rate
 
 
 def test_the_script_compiles_and_the_platform_says_what_it_is(tmp_path):
