@@ -236,6 +236,6 @@ class NcclModel:
         far_rounds = np.maximum(across / most.network, np.minimum(across, 1))
         for protocol in ("ll", "simple"):
             hops = rounds * self.hop_s(False, "ring", protocol) + far_rounds * self.hop_s(True, "ring", protocol)
-            latency = getattr(self.constants.base_latency_s.ring, protocol) + hops
+            latency = self.constants.base_latency_s.sends + hops
             wire = getattr(self.constants.wire, protocol)
             result.put(index, latency + transfer / wire, latency, wire)

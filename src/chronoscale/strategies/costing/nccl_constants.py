@@ -38,6 +38,13 @@ class AlgorithmLatencies(_Constants):
     nvls: Seconds
 
 
+class BaseLatencies(AlgorithmLatencies):
+    """Latencies before the first hop, seconds; part of `nccl` in the file of a cluster that schedules are planned for. sends: of sends and
+    all-to-alls, with any protocol."""
+
+    sends: Seconds
+
+
 class HopLatencies(_Constants):
     """Latencies of one hop of a collective by the kind of link that it crosses, seconds; part of `nccl` in the file of a cluster that
     schedules are planned for."""
@@ -118,7 +125,7 @@ class NCCLConstants(_Constants):
     """Constants by which NCCL chooses an algorithm and predicts a collective's time (its tuning model), for simulated clusters: those that
     a cluster file's `nccl` states replace the defaults in `simulator/network/nccl.yaml`."""
 
-    base_latency_s: AlgorithmLatencies
+    base_latency_s: BaseLatencies
     hop_latency_s: HopLatencies
     network_overhead_s: Latencies  # the least that a step of a ring between machines takes
     plateau: float = Field(ge=1, le=10)  # latency of a ring with Simple between machines, as a multiple of that of its hops

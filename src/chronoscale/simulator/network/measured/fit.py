@@ -27,7 +27,7 @@ class Figures(NamedTuple):
 
     inside, across: efficiencies of the links in machines and between them (0 to 1); inside_s, across_s: their latencies (s); base: factor
     of what NCCL takes before the first hop; nvls, nvls_network: speeds of reductions in NVSwitch (0 to 1); sends_inside, sends_across: how
-    many sends are under way at once.
+    many sends are under way at once, sends_s: what they take before the first hop (s).
     """
 
     inside: float
@@ -39,6 +39,7 @@ class Figures(NamedTuple):
     nvls_network: float
     sends_inside: float
     sends_across: float
+    sends_s: float
 
     @classmethod
     def of(cls, cluster: Cluster) -> Figures:
@@ -46,7 +47,7 @@ class Figures(NamedTuple):
         constants, kind = cluster.tuning or tuning(), _kind(cluster)
         intra, inter, speed, sends = cluster.intra, cluster.inter, constants.speed, constants.sends_at_once
         links = intra.efficiency, inter.efficiency, intra.latency_s, inter.latency_s
-        return cls(*links, 1.0, speed.nvls, speed.nvls_network, getattr(sends, kind), sends.network)
+        return cls(*links, 1.0, speed.nvls, speed.nvls_network, getattr(sends, kind), sends.network, constants.base_latency_s.sends)
 
     def put_into(self, cluster: Cluster) -> Cluster:
         """Return a cluster with these figures."""
@@ -59,7 +60,7 @@ class Figures(NamedTuple):
             for name in ("ring", "tree")
         }
         changes = {
-            "base_latency_s": constants.base_latency_s.model_copy(update=base),
+            "base_latency_s": constants.base_latency_s.model_copy(update={**base, "sends": self.sends_s}),
             "speed": constants.speed.model_copy(update={"nvls": self.nvls, "nvls_network": self.nvls_network}),
             "sends_at_once": sends,
         }
@@ -71,8 +72,8 @@ class Figures(NamedTuple):
         )
 
 
-LOW = Figures(0.05, 0.05, 2e-7, 1e-6, 0.1, 0.05, 0.05, 1.0, 1.0)
-HIGH = Figures(1.0, 1.0, 1e-4, 1e-3, 10.0, 1.0, 1.0, 1e4, 1e4)
+LOW = Figures(0.05, 0.05, 2e-7, 1e-6, 0.1, 0.05, 0.05, 1.0, 1.0, 1e-6)
+HIGH = Figures(1.0, 1.0, 1e-4, 1e-3, 10.0, 1.0, 1.0, 1e4, 1e4, 1e-3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
