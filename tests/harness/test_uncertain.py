@@ -11,7 +11,9 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.harness.keys.experiment_files import check
+from chronoscale.harness.runs.assumed import assumed_of
 from chronoscale.harness.runs.points import SimulatedPoint
+from chronoscale.harness.runs.run_folder import Run
 from chronoscale.strategies.costing.samples import FEW, thinly_sampled
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.schedule import Schedule
@@ -130,22 +132,43 @@ def test_what_an_answer_rests_on_is_told_at_the_most_gpus(experiment, capsys):
     command("simulate", experiment(**BOTH), "--json")
     table = rows(capsys)
     assert [row["assumptions"] is not None for row in table] == [row["ranks"] == 2 for row in table]
-    effects_shown = table[-1]["assumptions"]
-    effects = {one.assumption: one for one in point("sim-00002-blad")[0].effects}
-    base = {one.assumption: one for one in point("sim-00002-psg")[0].effects}
+    effects_shown, record = table[-1]["assumptions"], assumed_of(Run(Path("runs/small-simulate-1")))
+    assert record is not None and record.gpus == 2
+    effects, base = ({one.assumption: one for one in record.effects[name]} for name in ("blad", "psg"))
     assert 0 < len(effects_shown) <= 5
     for one in effects_shown:
         effect, usual = effects[one["assumption"]], base[one["assumption"]]
         assert one["epoch_s"] == [effect.low_s, effect.high_s]
         assert one["speedup"] == [usual.low_s / effect.low_s, usual.high_s / effect.high_s]
-    most = [max(effects[one["assumption"]].size, base[one["assumption"]].size) for one in effects_shown]
-    assert most == sorted(most, reverse=True) and most[0] == max(one.size for one in (*effects.values(), *base.values()))
-    command("simulate", experiment(**BOTH, seed=1))
-    out = capsys.readouterr().out
-    assert "what the answers on 2 GPUs rest on" in out and "kernel launch" in out
+    command("simulate", experiment(**BOTH, seed=1), "--tornado")
+    assert "what the answers on 2 GPUs rest on" in capsys.readouterr().out
     command("report", "runs/small-simulate-1", "--out", "page")
     assert "tornado" in Path("page/report.md").read_text() and Path("page/figures/tornado.svg").exists()
     assert Path("page/tables/assumptions.csv").read_text().count("\n") == 1 + 2 * len(effects_shown)
+
+
+def test_a_conclusion_under_joint_assumptions_opens_what_is_said(experiment, capsys):
+    """The share is that of the draws, which are the same for both; without draws nothing is claimed. Few draws are the first of many."""
+    command("simulate", experiment(**BOTH, assumptions={"draws": 8}), "--json")
+    table = rows(capsys)
+    record = assumed_of(Run(Path("runs/small-simulate-1")))
+    assert record is not None
+    (conclusion,) = record.conclusions
+    slower, faster = (np.array(record.drawn_s[name]) for name in (conclusion.slower, conclusion.faster))
+    assert (conclusion.draws, conclusion.share) == (8, np.mean(slower > faster))
+    of_faster = next(row for row in table if (row["strategy"], row["ranks"]) == (conclusion.faster, 2))
+    assert [one["share"] for one in of_faster["conclusions"]] == [conclusion.share]
+    assert all(row["conclusions"] in (None, []) for row in table if row is not of_faster)
+    command("report", "runs/small-simulate-1", "--out", "page")
+    words = f"On 2 GPUs {conclusion}."
+    assert words in json.loads(Path("page/report.json").read_text())["headlines"][0]
+    assert conclusion.slower in Path("page/tables/conclusions.csv").read_text()
+    command("simulate", experiment(**BOTH, assumptions={"draws": 16}))
+    assert f"of 16 joint draws of {conclusion.assumptions} assumptions" in " ".join(capsys.readouterr().err.split())
+    more = assumed_of(Run(Path("runs/small-simulate-2")))
+    assert more is not None and more.drawn_s["blad"][:8] == record.drawn_s["blad"]
+    command("simulate", experiment(**BOTH, assumptions={"draws": 0}))
+    assert "joint draws" not in capsys.readouterr().err and assumed_of(Run(Path("runs/small-simulate-3"))) is None
 
 
 def test_what_limits_a_number_stands_beside_it(experiment, capsys):

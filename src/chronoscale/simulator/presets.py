@@ -55,7 +55,7 @@ def cluster(name: str) -> Cluster:
         return read(Path(name))
     if name not in names():
         raise unknown("cluster", name, names())
-    return _cluster(name, _DATA / "clusters" / f"{name}.yaml")
+    return replace(_cluster(name, _DATA / "clusters" / f"{name}.yaml"), assumed=())  # which a preset's comments and the docs say
 
 
 def read(path: Path) -> Cluster:

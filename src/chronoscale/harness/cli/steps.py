@@ -16,7 +16,7 @@ from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.assumed import conclusion_sentences
 from chronoscale.harness.runs.passes import clock_sentences, planning_sentences
-from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
+from chronoscale.harness.runs.points import left_out_sentences, refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.assumed import simulate_assumed
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
@@ -99,4 +99,4 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
     elif tornado and len(assumptions):
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
         print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
-    close(run, [*conclusion_sentences(run), *streamed_sentences(run), *refused_sentences(run)])
+    close(run, [*conclusion_sentences(run), *left_out_sentences(run), *streamed_sentences(run), *refused_sentences(run)])

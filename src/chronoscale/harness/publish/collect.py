@@ -176,6 +176,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
 
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     notes += points.refused_sentences(run)
+    notes += [f"{line}." for line in points.left_out_sentences(run)]
     assumed = assumed_of(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):
         folder = run.folder / f"sim-{gpus:05d}-{name}"

@@ -27,9 +27,9 @@ class SimulatedPoint:
     prepare_s: what happens once before the first epoch. out_of_memory: why it does not fit, '' where it does. idle_ranks: ranks without
     work. draws_s: the epoch in every draw of what is uncertain, none where nothing is; the trace is of the middle one. endured: a training
     whose devices fail, where any do. few: operations whose costs rest on too few samples. constant_bytes: as of
-    `simulator.uncertainty.assumptions.Scenario`. links: the busiest ones; none where no link was modelled. steps,
-    targets, mathematics: what an epoch trains on (`strategies.trained_work`). summary, op_seconds: the figures that a
-    trace would give, of a point that was replayed some iterations at a time and has none.
+    `simulator.uncertainty.assumptions.Scenario`. assumed: what the user's cluster file leaves out, and what stands in its place. links: the
+    busiest ones; none where no link was modelled. steps, targets, mathematics: what an epoch trains on (`strategies.trained_work`).
+    summary, op_seconds: the figures that a trace would give, of a point that was replayed some iterations at a time and has none.
     """
 
     strategy: str
@@ -51,6 +51,7 @@ class SimulatedPoint:
     draws_s: tuple[float, ...] = ()
     endured: FailureSummary | None = None
     constant_bytes: int = 0
+    assumed: tuple[str, ...] = ()
     few: tuple[str, ...] = ()
     steps: int = 0
     targets: int = 0
@@ -84,6 +85,12 @@ def idle_ranks(run: Run) -> Idle:
 def streamed_sentences(run: Run) -> list[str]:
     """Return a sentence for each strategy and number of GPUs that a run has replayed some iterations at a time, so that it has no trace."""
     return [f"{point.strategy} on {point.gpus} GPUs: {point.note}" for point in points_of(run) if point.summary is not None]
+
+
+def left_out_sentences(run: Run) -> list[str]:
+    """Return a sentence on what the user's cluster file of a simulation leaves out, and what stands in its place; [] for a preset."""
+    found = next(((point.cluster, point.assumed) for point in points_of(run) if point.assumed), None)
+    return [f"The file of cluster '{found[0]}' leaves out {'; '.join(found[1])}"] if found else []
 
 
 def refused_sentences(run: Run) -> list[str]:

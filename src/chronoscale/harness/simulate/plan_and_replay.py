@@ -70,6 +70,7 @@ def plan_and_replay(
         idle_ranks=schedule.idle,
         few=thinly_sampled(costs, schedule),
         steps=schedule.iterations,
+        assumed=cluster.assumed,
         targets=schedule.targets,
         mathematics=schedule.mathematics,
         links=busiest_links(link_utilisation(crossed, trace.span_ns)),

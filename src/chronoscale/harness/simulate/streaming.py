@@ -41,6 +41,7 @@ def stream_point(
         costs=costs.name,
         cluster=machines.name,
         preset_gpus=cluster.gpus,
+        assumed=cluster.assumed,
         note=f"{result.rows:,} rows were streamed, iteration by iteration: figures are kept, no trace{left}",
         idle_ranks=result.tally.idle,
         mathematics=planner.name,  # what all of it trains on was never held at once: it is compared with no other
