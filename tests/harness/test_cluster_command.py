@@ -72,7 +72,7 @@ def test_a_fitted_file_is_simulated_with_and_says_what_it_leaves_out(experiment,
 
 def test_what_cannot_be_fitted_is_one_line(capsys, tmp_path: Path) -> None:
     def refused(*words: str) -> str:
-        command("cluster", "fit", *words, expect=1)
+        command("cluster", "fit", *words, expect=2)
         return one_line(capsys)
 
     table = printed(tmp_path)
