@@ -45,7 +45,7 @@ def commands(package: Path) -> set[str]:
 
 
 def _targets(text: str) -> set[str]:
-    return set(re.findall(r"[\w.]+:([a-z_]\w*)", text))
+    return set(re.findall(r"[\w.]+:([A-Za-z_]\w*)", text))
 
 
 if __name__ == "__main__":

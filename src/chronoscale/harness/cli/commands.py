@@ -24,8 +24,14 @@ class ClusterCommands(LazyGroup):
     """Command group `chronoscale cluster …`: its commands by name, each with where it is defined."""
 
     entries = {  # noqa: RUF012
-        "list": Entry(f"{_HERE}.cluster:cluster_list", "List the clusters that can be simulated by name, with what their links reach."),
-        "fit": Entry(f"{_HERE}.cluster:fit", "Fit a cluster's links to measurements, and say how far it is off on what was held out."),
+        "list": Entry(
+            "chronoscale.harness.clusters.commands:cluster_list",
+            "List the clusters that can be simulated by name, with what their links reach.",
+        ),
+        "fit": Entry(
+            "chronoscale.harness.clusters.commands:fit",
+            "Fit a cluster's links to measurements, and say how far it is off on what was held out.",
+        ),
     }
 
 

@@ -28,7 +28,7 @@ from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import start
 from chronoscale.harness.simulate.assumed import simulate_assumed
-from chronoscale.harness.simulate.simulation import simulate
+from chronoscale.harness.simulate.simulation import assumed_setting, simulate
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.measurement.environment import fingerprint
 from chronoscale.reports.numbers import seconds
@@ -94,7 +94,7 @@ def run_steps(root: Path, out: Path) -> tuple[Run, Run, Path]:
         replay_executed(experiment, executed)
         executed.finish()
         simulate(larger, simulated, on_progress)
-        simulate_assumed(larger, simulated, on_progress)
+        simulate_assumed(assumed_setting(larger), simulated, on_progress)
         simulated.finish()
     with step(4, "draw the report"):
         page = write_page([executed, simulated], out)

@@ -19,6 +19,7 @@ from chronoscale.harness.runs.passes import clock_sentences, planning_sentences
 from chronoscale.harness.runs.points import left_out_sentences, refused_sentences, streamed_sentences
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.assumed import simulate_assumed
+from chronoscale.harness.simulate.simulation import assumed_setting
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
 from chronoscale.harness.workflows.registry import workflow_of
 
@@ -92,7 +93,7 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
     if not as_json:
         print_table(tables.comparison_table(run), title, as_json)
     with stage("drawing assumptions", resumes=True) as on_progress:
-        simulate_assumed(experiment, run, on_progress)
+        simulate_assumed(assumed_setting(experiment), run, on_progress)
     assumptions = tables.assumption_table(run)
     if as_json:
         print_table(tables.with_conclusions(run, tables.with_assumptions(tables.comparison_table(run), assumptions)), title, as_json)

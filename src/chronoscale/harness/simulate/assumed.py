@@ -15,17 +15,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.planning.cost_models import cluster_costs
 from chronoscale.harness.runs.assumed import PIECE, AssumedRecord
 from chronoscale.harness.runs.points import SimulatedPoint, points_of
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.simulator import presets
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assumptions_of
 from chronoscale.simulator.uncertainty.effect import Effect
 from chronoscale.simulator.uncertainty.joint import Conclusion, JointResult, Trial, places
 from chronoscale.simulator.uncertainty.spec import Uncertainty
-from chronoscale.strategies.costs import Floats
+from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.schedule import Schedule
 
 TIMES = 10  # that progress is told
@@ -102,34 +100,41 @@ class Trials:
         return result.conclude(*pair, alone, self.usual)
 
 
-def simulate_assumed(experiment: Experiment, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
-    """Simulate the strategies of a run of `chronoscale simulate` under joint assumptions, on the most GPUs, in the piece `assumed-<gpus>`.
+class AssumedSetting(NamedTuple):
+    """What joint assumptions begin with: the machines of the most `gpus`, costs, and classes of devices; draws: how many; seed: theirs."""
 
-    Nothing where the experiment wants no draws, or no strategy has a schedule there. on_progress: called with a line of text now and then.
+    gpus: int
+    machines: Cluster
+    costs: CostModel
+    classes: Uncertainty
+    draws: int
+    seed: int
+
+
+def simulate_assumed(setting: AssumedSetting, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
+    """Simulate the strategies of a run of `chronoscale simulate` under joint assumptions, in the piece `assumed-<gpus>`.
+
+    Nothing where no draws are wanted, or no strategy has a schedule on as many GPUs. on_progress: called with a line of text now and then.
     Raises UserError as a replay.
     """
-    gpus = max(experiment.gpus)
+    gpus = setting.gpus
     points = [point for point in points_of(run) if point.gpus == gpus and not point.out_of_memory and point.summary is None]
-    if experiment.assumptions.draws and points:
-        run.piece(f"{PIECE}{gpus:05d}", partial(_simulate, experiment, run, points, on_progress))
+    if setting.draws and points:
+        run.piece(f"{PIECE}{gpus:05d}", partial(_simulate, setting, run, points, on_progress))
 
 
-def _simulate(experiment: Experiment, run: Run, points: list[SimulatedPoint], on_progress: Callable[[str], None], part: Path) -> None:
-    gpus = points[0].gpus
-    cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
-    machines, costs = presets.scaled(cluster, gpus), cluster_costs(experiment, cluster)
-    classes = Uncertainty(classes=experiment.uncertainty.stated.classes)
+def _simulate(setting: AssumedSetting, run: Run, points: list[SimulatedPoint], on_progress: Callable[[str], None], part: Path) -> None:
     scenarios = {
         point.strategy: Scenario(
-            Schedule.load(run.folder / f"sim-{gpus:05d}-{point.strategy}" / "schedule.parquet"),
-            machines,
-            costs,
-            classes,
+            Schedule.load(run.folder / f"sim-{setting.gpus:05d}-{point.strategy}" / "schedule.parquet"),
+            setting.machines,
+            setting.costs,
+            setting.classes,
             point.constant_bytes,
         ).explicit
         for point in points
     }
-    trials = Trials.of(scenarios, experiment.assumptions.draws, experiment.seed)
+    trials = Trials.of(scenarios, setting.draws, setting.seed)
     tasks, epochs_s = trials.tasks(), {}
     pairs = [pair for pair in combinations(points, 2) if pair[0].targets == pair[1].targets]
     with mapped(trials) as over:
@@ -141,7 +146,7 @@ def _simulate(experiment: Experiment, run: Run, points: list[SimulatedPoint], on
     result = trials.result(epochs_s)
     effects = {name: tuple(effect for effect in _effects(result, name) if effect.size > 0) for name in scenarios}
     drawn = {name: tuple(epochs.tolist()) for name, epochs in result.drawn_s.items()}
-    AssumedRecord(gpus, drawn, effects, conclusions).save(part)
+    AssumedRecord(setting.gpus, drawn, effects, conclusions).save(part)
 
 
 def _conclude(trials: Trials, pair: tuple[SimulatedPoint, SimulatedPoint], epochs_s: Mapping[End | Drawn, float]) -> Conclusion:

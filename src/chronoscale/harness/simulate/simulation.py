@@ -14,6 +14,7 @@ from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.points import idle_ranks, points_of, refused_sentences
 from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.simulate.assumed import AssumedSetting
 from chronoscale.harness.simulate.failures import simulate_failures
 from chronoscale.harness.simulate.plan_and_replay import ReplayedEpoch, plan_and_replay
 from chronoscale.harness.simulate.streaming import stream_point
@@ -22,7 +23,7 @@ from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.traffic import link_utilisation
-from chronoscale.simulator.uncertainty.spec import CERTAIN
+from chronoscale.simulator.uncertainty.spec import CERTAIN, Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
@@ -67,6 +68,14 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
     if all(point.out_of_memory for point in points_of(run)):
         run.finish()
         raise UserError("; ".join(refused_sentences(run)))
+
+
+def assumed_setting(experiment: Experiment) -> AssumedSetting:
+    """Return what the joint assumptions of a simulation begin with. Raises UserError as `simulate`."""
+    cluster, gpus = replace(presets.cluster(experiment.cluster), contention=experiment.contention), max(experiment.gpus)
+    classes = Uncertainty(classes=experiment.uncertainty.stated.classes)
+    costs, machines = cluster_costs(experiment, cluster), presets.scaled(cluster, gpus)
+    return AssumedSetting(gpus, machines, costs, classes, experiment.assumptions.draws, experiment.seed)
 
 
 def _piece(gpus: int, strategy: str) -> str:
