@@ -56,6 +56,15 @@ class Table(Keys):
     lines: Expression = None
 
 
+class ClaimKeys(Repeated):
+    """Claim of a study's YAML file: one simulated point is faster than another, which is simulated under joint assumptions."""
+
+    what: str = Field("", description="template")
+    faster: Expression = Field(None, description="expression: a point")
+    slower: Expression = Field(None, description="expression: a point")
+    printed: Expression = Field(None, description="expression: how many times as fast, in the paper")
+
+
 class Note(Repeated):
     """Note in a study's YAML file: a sentence or two that must be read with its rows."""
 
@@ -104,6 +113,7 @@ class StudyFile(Keys):
     grid: Mapping[str, Block | Sequence[Block]] = Field({}, description="name -> axes, or a list of such blocks")
     values: Mapping[str, Expression] = Field({}, description="names -> expression over the grids' points")
     rows: Sequence[Row] = ()
+    conclusions: Sequence[ClaimKeys] = ()
     tables: Mapping[str, Table] = {}
     notes: Sequence[str | Note] = ()
     drawings: Sequence[Chart] = ()

@@ -15,12 +15,13 @@ from chronoscale.errors import UserError
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.axes import words
 from chronoscale.harness.study.charts import drawing
+from chronoscale.harness.study.conclusions import Claim, answer, conclusion_table
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
 from chronoscale.harness.study.point import Points, Record, StudyResult
 from chronoscale.harness.study.results import store
-from chronoscale.harness.study.study_file import Note, Repeated, Row, StudyFile, Table, paper_file
+from chronoscale.harness.study.study_file import ClaimKeys, Note, Repeated, Row, StudyFile, Table, paper_file
 from chronoscale.reports.published import Printed
 
 
@@ -75,14 +76,19 @@ def run(
         with _place(f"rows[{i}]"):
             rows += _lines(entry, names)
     names["rows"] = rows
-    tables = {}
+    claims: list[Claim] = []
+    for i, claim in enumerate(study.conclusions):
+        with _place(f"conclusions[{i}]"):
+            claims += _claims(claim, names)
+    answered = answer(claims, folder, quick, on_progress)
+    tables = {"conclusions": conclusion_table(answered)}
     for key, table in study.tables.items():
         with _place(f"tables.{key}"):
             tables[key] = _table(table, names)
     title = study.title or (printed.title if printed else name)
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
-    notes = _notes(study, shared.notes, names)
+    notes = (*(each.sentence() for each in answered), *_notes(study, shared.notes, names))
     records = {record.point: record for key in study.grid for record in names[key]}
     if printed is None:  # a paper's own studies say in their rows what was refused
         notes += _refusals([*records.values()])
@@ -143,6 +149,13 @@ def _lines(entry: Row, names: Names) -> Iterator[dict[str, Any]]:
                 line = beside(what, NAN if theirs is None else float(theirs), float(ours), "")
             line["why"] = filled(entry.why, {**turn, "ours": ours, "ratio": line["ratio"]})
         yield line | {key: value(text, turn) for key, text in entry.line.items()}
+
+
+def _claims(entry: ClaimKeys, names: Names) -> Iterator[Claim]:
+    for turn in _turns(entry, names):
+        printed = value(entry.printed, turn)
+        points = value(entry.faster, turn), value(entry.slower, turn)
+        yield Claim(filled(entry.what, turn), *points, NAN if printed is None else float(printed))
 
 
 def _table(table: Table, names: Names) -> pd.DataFrame:

@@ -1,0 +1,122 @@
+"""Conclusions of a study: the sentences that its simulated points make, under joint assumptions, beside what the paper prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from pydantic import TypeAdapter
+
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.simulate.trials import Trials, simulate_trials
+from chronoscale.harness.study.evaluation import Task, testbed
+from chronoscale.harness.study.findings import NAN, Told
+from chronoscale.harness.study.point import Record
+from chronoscale.harness.study.replay import PointInputs
+from chronoscale.simulator.uncertainty.assumptions import Scenario
+from chronoscale.simulator.uncertainty.joint import Conclusion
+from chronoscale.simulator.uncertainty.spec import CERTAIN
+
+DRAWS, QUICK = 64, 8
+_CONCLUSION = TypeAdapter(Conclusion)
+
+
+class Claim(NamedTuple):
+    """Sentence of a study on two of its simulated points: which is faster. printed: how many times as fast, in the paper; NaN for none."""
+
+    what: str
+    faster: Record
+    slower: Record
+    printed: float = NAN
+
+
+class Answered(NamedTuple):
+    """Claim of a study with what holds of it under joint assumptions."""
+
+    claim: Claim
+    conclusion: Conclusion
+
+    @property
+    def ends(self) -> tuple[float, float, float, float]:
+        """How many times as fast the point said to be faster is: as usually assumed, and the 5th, 50th and 95th percentile."""
+        found = self.conclusion
+        if found.faster == _names(self.claim)[0]:
+            return found.usual, found.low, found.middle, found.high
+        return 1 / found.usual, 1 / found.high, 1 / found.middle, 1 / found.low
+
+    @property
+    def where(self) -> str:
+        """Where the printed number lies: inside the band, or how far outside; '' for none."""
+        _, low, _, high = self.ends
+        printed = self.claim.printed
+        if printed != printed:
+            return ""
+        return "inside the band" if low <= printed <= high else f"{'above' if printed > high else 'below'} the band"
+
+    def line(self) -> dict[str, object]:
+        """Return the row of the study's table of conclusions."""
+        usual, low, middle, high = self.ends
+        share = self.conclusion.share if self.conclusion.faster == _names(self.claim)[0] else 1 - self.conclusion.share
+        ratios = {"published": self.claim.printed, "usual": usual, "low": low, "middle": middle, "high": high}
+        return {"what": self.claim.what, "share": share, **ratios, "published_is": self.where, "turned_by": self._turned}
+
+    def sentence(self) -> str:
+        """Return what holds, in words, with where the printed number lies."""
+        printed = f" Published: {self.claim.printed:.3g}, {self.where}." if self.where else ""
+        return f"{self.claim.what}: {self.conclusion}.{printed}"
+
+    @property
+    def _turned(self) -> str:
+        return "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.conclusion.flips) or "none alone"
+
+
+def _names(claim: Claim) -> tuple[str, str]:
+    """Return names of the two points: their strategies, and where those are one, on how many GPUs."""
+    one, other = claim.faster.point, claim.slower.point
+    if one.strategy != other.strategy:
+        return one.strategy, other.strategy
+    return f"{one.strategy} on {one.gpus}", f"{other.strategy} on {other.gpus}"
+
+
+def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progress: Told) -> list[Answered]:
+    """Simulate the points of claims under joint assumptions, and return what holds of each; of points that did not run nothing is claimed.
+
+    folder: keeps a file a claim, and what is there is read; None: nothing is kept. quick: few draws. Raises UserError as a replay.
+    """
+    answered = []
+    for claim in claims:
+        if any(record.result.status != "ran" for record in (claim.faster, claim.slower)):
+            continue
+        draws = QUICK if quick else DRAWS
+        path = None if folder is None else folder / f"{_key(claim, draws)}.json"
+        if path is not None and path.is_file():
+            found = _CONCLUSION.validate_python(json.loads(path.read_text()))
+        else:
+            on_progress(f"{claim.what}: {draws} joint draws")
+            found = _conclude(claim, draws)
+            if path is not None:
+                write_text(path, json.dumps(asdict(found)))
+        answered.append(Answered(claim, found))
+    return answered
+
+
+def _key(claim: Claim, draws: int) -> str:
+    return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", (), ()).key
+
+
+def _conclude(claim: Claim, draws: int) -> Conclusion:
+    names, scenarios = _names(claim), {}
+    for name, record in zip(names, (claim.faster, claim.slower), strict=True):
+        given = PointInputs.of(record.point, testbed(record.point))
+        schedule = given.planner.plan(given.workload, record.point.gpus, given.costs)
+        scenarios[name] = Scenario(schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes).explicit
+    return simulate_trials(Trials.of(scenarios, draws, 0), [names], lambda _: None)[1][0]
+
+
+def conclusion_table(answered: Iterable[Answered]) -> pd.DataFrame:
+    """Return a study's table of conclusions: one row a claim, with the share of draws in which it holds and the band of the ratio."""
+    return pd.DataFrame([each.line() for each in answered])
