@@ -13,7 +13,7 @@ from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
 MARK = "†"
-MARKED = f"{MARK} extrapolated: the costs were used outside the range that they were fitted on."
+MARKED = f"{MARK} extrapolated: the costs are of other sizes, or of another device."
 MarkedCells = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
