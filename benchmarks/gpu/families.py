@@ -71,8 +71,10 @@ def profiled(place: Place, part: str) -> None:
 
 
 def own_cluster(place: Place, costs: Path, preset: str = "h200") -> str:
-    """Write a cluster file of machines as a preset has them, with the device that costs were fitted on in place of the H200, for simulations
-    whose rows the costs time; return its path. What these do not say (memory, shares of bandwidth) stays the H200's."""
+    """Write a cluster file of a preset's machines with the device that costs were fitted on in place of the H200; return its path.
+
+    For simulations whose rows the costs time. What these do not say (memory, shares of bandwidth) stays the H200's.
+    """
     device = yaml.safe_load((SIMULATOR / "devices/nvidia-h200.yaml").read_text())
     machines = yaml.safe_load((SIMULATOR / f"clusters/{preset}.yaml").read_text())
     device["name"] = json.loads(costs.read_text())["device"]

@@ -14,6 +14,10 @@ from chronoscale.reports.numbers import number
 from chronoscale.reports.table_formats import MARKED
 from chronoscale.strategies.costing.curves import curves
 from chronoscale.strategies.costs import Fit, FittedCosts
+from chronoscale.strategies.formats.chakra import messages
+from chronoscale.strategies.formats.chakra.attribute import attribute
+from chronoscale.strategies.formats.chakra.messages import Node, NodeType
+from chronoscale.strategies.formats.chakra.wire import varint
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -116,3 +120,17 @@ def test_a_trace_of_one_gpu_is_scaled_to_another_and_marked(experiment, capsys):
     assert "†" not in output.out + output.err
     command("replay", *files, "--cluster", "h200", "--device", "AMD EPYC", expect=2)
     assert "recorded on AMD EPYC, not on NVIDIA H200; replay it on a cluster of AMD EPYC" in one_line(capsys)
+
+
+def test_a_trace_of_another_tool_needs_the_name_of_its_device(experiment, capsys):
+    """Of the cluster's own it is replayed as traced; of another its kernels, of which nobody knows the kind, are refused."""
+    nodes = [Node(i, f"op{i}", NodeType.COMP, (), (), 0, 5, {"is_cpu_op": host}) for i, host in enumerate((True, False))]
+    fields = [[attribute(name, "bool", value) for name, value in node.attributes.items()] for node in nodes]
+    parts = [messages.encode_metadata([]), *map(messages.encode_node, nodes, fields)]
+    Path("model.0.et").write_bytes(b"".join(varint(len(part)) + part for part in parts))
+    command("replay", "model.0.et", "--cluster", "a40-ib", expect=2)
+    assert "model.0.et: another tool's trace does not say which device it is of; name it: --device 'NVIDIA A40'" in one_line(capsys)
+    command("replay", "model.0.et", "--cluster", "a40-ib", "--device", "NVIDIA A40", "--json")
+    assert [row["replayed_ms"] for row in json.loads(capsys.readouterr().out)] == [0.01, 0.005]
+    command("replay", "model.0.et", "--cluster", "a40-ib", "--device", "NVIDIA H200", expect=2)
+    assert "recorded on NVIDIA H200, not on NVIDIA A40: schedule 'model': no datasheet says what COMPUTE takes" in one_line(capsys)
