@@ -20,6 +20,7 @@ from gpu.child import run as run_command
 from gpu.place import ROOT, Place, part_arguments
 
 EXPERIMENTS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+SIMULATOR = ROOT / "src/chronoscale/simulator"
 GPUS = 8  # of the small cluster
 Rows = list[dict[str, Any]]
 
@@ -65,7 +66,21 @@ def profiled(place: Place, part: str) -> None:
     shutil.copyfile(costs, place.out / "costs.json")
     with_costs = {**experiment, "costs": str(costs)}
     command(place, "validate", with_costs, "validate")
-    require_epochs(command(place, "simulate", {**with_costs, "gpus": [GPUS], "extrapolate": True}, "simulate"), experiment["strategies"])
+    there = {**with_costs, "gpus": [GPUS], "cluster": own_cluster(place, costs), "extrapolate": True}
+    require_epochs(command(place, "simulate", there, "simulate"), experiment["strategies"])
+
+
+def own_cluster(place: Place, costs: Path, preset: str = "h200") -> str:
+    """Write a cluster file of a preset's machines with the device that costs were fitted on in place of the H200; return its path.
+
+    For simulations whose rows the costs time. What these do not say (memory, shares of bandwidth) stays the H200's.
+    """
+    device = yaml.safe_load((SIMULATOR / "devices/nvidia-h200.yaml").read_text())
+    machines = yaml.safe_load((SIMULATOR / f"clusters/{preset}.yaml").read_text())
+    device["name"] = json.loads(costs.read_text())["device"]
+    path = place.work / place.out.name / "own-cluster.yaml"
+    path.write_text(yaml.safe_dump({**machines, "device": device}))
+    return str(path)
 
 
 def require_epochs(rows: Rows, strategies: list[str]) -> None:
@@ -85,10 +100,16 @@ def figure15(place: Place) -> None:
     )
     if costs is None:
         raise Failed("there is no profile of this device: run PARTS=snapshots first")
+    (place.work / place.out.name).mkdir(parents=True, exist_ok=True)
     published = yaml.safe_load((ROOT / "examples/real_figure15.yaml").read_text())
     experiment = {**published, **(EXPERIMENTS["figure15"]["rehearsal"] if place.rehearsal else {})}
     command(place, "simulate", {**experiment, "costs": "datasheet"}, "datasheet")
-    command(place, "simulate", {**experiment, "costs": str(costs), "extrapolate": True}, "profile")
+    command(
+        place,
+        "simulate",
+        {**experiment, "costs": str(costs), "cluster": own_cluster(place, costs, published["cluster"]), "extrapolate": True},
+        "profile",
+    )
 
 
 def main() -> None:

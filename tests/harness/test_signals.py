@@ -102,8 +102,9 @@ def test_any_readings_train_and_profiles_are_enough_to_simulate(experiment, inli
     assert row["mae"] > 0
     command("profile", experiment(**settings), "--json")
     capsys.readouterr()
-    costs = "runs/small-profile-1/profile/costs-1.json"
-    command("simulate", experiment(**settings, costs=costs, gpus=[1], extrapolate=True), "--json")
+    costs = Path("runs/small-profile-1/profile/costs-1.json")
+    costs.write_text(json.dumps({**json.loads(costs.read_text()), "device": "NVIDIA A40"}))
+    command("simulate", experiment(**settings, costs=str(costs), gpus=[1], extrapolate=True), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     assert row["sources"] == "extrapolated" and row["prepare_s"] > 0
 

@@ -45,7 +45,10 @@ def test_a_device_is_measured_by_one_ranks_threads():
     [
         ("NVIDIA A100-SXM4-40GB", "NVIDIA A100 40GB"),
         ("NVIDIA H200", "NVIDIA H200"),
-        ("NVIDIA H100 80GB HBM3", None),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
+        ("NVIDIA H100 PCIe", "NVIDIA H100 PCIe"),
+        ("NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB"),
+        ("NVIDIA V100", None),
         ("NVIDIA", None),
         ("AMD EPYC", None),
         ("", None),

@@ -161,15 +161,37 @@ def test_a_curve_is_left_on_demand_alone_and_says_so(edges: int, tmp_path: Path)
 
 
 def test_costs_of_another_device_are_not_taken_for_this_one_unless_they_may_be() -> None:
-    costs = replace(COSTS, device="Some CPU 7")
-    assert costs.for_device("Some CPU 7") is costs
-    with pytest.raises(UserError, match=r"^fitted on Some CPU 7, not on NVIDIA H200; name a profile of that device"):
-        costs.for_device("NVIDIA H200")
-    with pytest.raises(UserError, match=r"^fitted on a device without a name, not on NVIDIA H200;"):
-        replace(costs, device="").for_device("NVIDIA H200")
-    taken = replace(costs, extrapolate=True).for_device("NVIDIA H200")
-    duration, source = taken.predict(aggregate(3000), np.array([0]))  # inside what was fitted, and of another device all the same
-    assert duration.tolist() == [300 + 2 * 3000 + 500] and source is Source.EXTRAPOLATED
+    """Then they are scaled: aggregation, bound by memory here, takes twice as long where the bandwidth is half."""
+    costs, half = replace(COSTS, device="d", launch_ns=30), replace(DEVICE, name="e", memory_bandwidth=2e9, launch_s=60e-9)
+    assert costs.for_device("d", DEVICE, half) is costs
+    with pytest.raises(UserError, match=r"^fitted on d, not on e; name a profile of that device, .*, or set extrapolate: true \(times are"):
+        costs.for_device("e", DEVICE, half)
+    scaled = replace(costs, extrapolate=True, pace=(3.0,)).for_device("e", DEVICE, half)
+    row = replace(aggregate(3000), bytes=np.array([5600]))
+    duration, source = scaled.predict(row, np.array([0]))  # inside what was fitted, and of another device all the same
+    assert duration.tolist() == [2 * (300 + 2 * 3000 + 500)] and source is Source.EXTRAPOLATED
+    assert (scaled.name, scaled.launch_ns, scaled.predictor) == ("fitted on d, scaled to e by roofline", 60, None)
+    assert scaled.occupies(row, np.array([0]), duration)[0].tolist() == pytest.approx([5600 / 2 / duration[0]])  # of the bandwidth there
+
+
+@pytest.mark.parametrize(
+    ("name", "profiled", "target", "without"),
+    [
+        ("AMD EPYC", None, DEVICE, "AMD EPYC"),
+        ("AMD EPYC", replace(DEVICE, on_host=True), DEVICE, "AMD EPYC"),
+        ("d", DEVICE, None, "NVIDIA H200"),
+        ("", None, None, "a device without a name and NVIDIA H200"),
+    ],
+)
+def test_costs_are_not_scaled_without_two_datasheets(name: str, profiled: Device | None, target: Device | None, without: str) -> None:
+    """Nor those of a CPU, whether they may be extrapolated or not."""
+    for extrapolate in (False, True):
+        with pytest.raises(UserError) as error:
+            replace(COSTS, device=name, extrapolate=extrapolate).for_device("NVIDIA H200", profiled, target)
+        assert str(error.value) == (
+            f"fitted on {name or 'a device without a name'}, not on NVIDIA H200; name a profile of that device, take costs: datasheet, or "
+            f"add a device file of {without} (simulator/devices): only datasheets of both scale times of one to the other"
+        )
 
 
 def test_what_was_not_profiled_is_not_guessed() -> None:

@@ -41,6 +41,15 @@ def test_operations_are_sums_and_the_total_is_the_span():
     assert table.tasks.to_dict() == {"BACKWARD": 2, "OPTIMIZE": 2, "ALLREDUCE": 2, "TOTAL": 6}
 
 
+def test_an_operation_has_its_share_of_the_measured_epoch_mean_of_the_ranks():
+    """Of 110 ns on two ranks: 20 and 60, 20 and 20, and twice 40 in the all-reduce."""
+    table = fidelity(UNEVEN, [LONGER, LONGER], UNEVEN.task.astype(np.int32) // 6).set_index("op")
+    shares = {"BACKWARD": 80 / 220, "OPTIMIZE": 40 / 220, "ALLREDUCE": 160 / 220}
+    assert table.epoch_share.dropna().to_dict() == pytest.approx(shares) and np.isnan(table.epoch_share[["ITERATION", "TOTAL"]]).all()
+    empty = UNEVEN.take(np.zeros(0, np.int64))
+    assert np.isnan(fidelity(empty, [empty]).epoch_share).all()
+
+
 def test_errors_that_cancel_in_a_sum_show_in_its_tasks():
     table = fidelity(of([Op.BACKWARD] * 3, [10, 10, 40]), [of([Op.BACKWARD] * 3, [20, 20, 20])]).set_index("op")
     assert table.error_pct["BACKWARD"] == 0.0 and table.task_error_pct["BACKWARD"] == pytest.approx(-50.0)

@@ -13,7 +13,7 @@ from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
 MARK = "†"
-MARKED = f"{MARK} extrapolated: the costs were used outside the range that they were fitted on."
+MARKED = f"{MARK} extrapolated: the costs are of other sizes, or of another device."
 MarkedCells = frozenset[tuple[int, str]]  # cells that bear MARK: row from 0, column
 
 
@@ -42,7 +42,7 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
         (_SHORT, {"target_us": "µs a target"}),
         (_TIMES, {"speedup": "speed\u2011up", "speedup_spread": "±", "imbalance": "imbalance"}),
         (_finite(lambda value: f"{value:.3f}×"), {"measured_ratio": "slower by, measured", "predicted_ratio": "predicted"}),
-        (_PERCENT, {"pair_spread": "spread of both", "share": "of measured time"}),
+        (_PERCENT, {"pair_spread": "spread of both", "share": "of measured time", "epoch_share": "of the epoch"}),
         (_TIMES, {"speedup_low": "5\u00a0%", "speedup_high": "95\u00a0%"}),
         (_PERCENT, {part: part for part in PARTS}),
         (_PERCENT, {"parallel_efficiency": "parallel efficiency", "gap": "gap to bound", "utilisation": "utilisation"}),

@@ -15,8 +15,9 @@ from chronoscale.errors import UserError
 from chronoscale.records import read_json, reading
 from chronoscale.strategies.cluster import Device, Link, PairLink, same_device
 from chronoscale.strategies.costing.curves import DESCRIBED, RANGED, Curve, curves
+from chronoscale.strategies.costing.device_scale import DeviceScale, missing_datasheets
 from chronoscale.strategies.costing.predictor import Predictor
-from chronoscale.strategies.costing.roofline import occupied_shares
+from chronoscale.strategies.costing.roofline import copy_seconds, occupied_shares
 from chronoscale.strategies.costing.roofline import roofline_seconds as roofline_s
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Source
@@ -115,12 +116,11 @@ class DatasheetCosts:
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         op = Op(schedule.op[rows[0]]) if len(rows) else Op.AGGREGATE
-        moved = schedule.bytes[rows].astype(np.float64)
         on_host = schedule.lane[rows] == Lane.HOST
         if op is Op.FETCH and len(rows) and not on_host.all():
             return self._fetch_ns(schedule, rows), Source.SPECIFIED
         on_bus = on_host | (op in (Op.H2D, Op.D2H))  # datasheets name no host memory: taken to keep up with the bus
-        seconds = self.device.h2d.latency_s + moved / self.device.h2d.rate
+        seconds = copy_seconds(self.device, schedule, rows)
         if not on_bus.all():
             starts = schedule.kernels[rows] * (self.device.graph_s if self.launch == "graph" else 0.0)
             seconds = np.where(on_bus, seconds, self._device_seconds(schedule, rows) + starts)
@@ -244,12 +244,15 @@ class FittedCosts:
     predictor: Predictor | None = None  # of windows of blocks, where they were profiled
     sway: float = 0.0  # relative standard deviation of a rank's whole iteration from the other ranks', beyond its rows' own spread
     taken_for: str = ""  # another device: every duration is then `extrapolated`, whatever range it lies in
+    scale: DeviceScale | None = None  # from the profiled device to that one: None where both are of one model
     pairs: tuple[PairLink, ...] = ()  # of machines, where ranks were on several
     pace: tuple[float, ...] = ()  # by rank, where machines differ: what its rows take, as a multiple of what the curves say
     peaks: Device | None = None  # of the GPU that was profiled, where they are known: what `occupies` is reckoned by
 
     @property
     def name(self) -> str:
+        if self.scale is not None:
+            return f"fitted on {self.device}, scaled to {self.taken_for} by roofline"
         return f"fitted on {self.device}" + (f", extrapolated to {self.taken_for}" if self.taken_for else "")
 
     @property
@@ -273,20 +276,27 @@ class FittedCosts:
         paces = ", ".join(f"{pace:.3g}" for pace in self.pace)
         return "; ".join([*links, f"rows take, by rank, {paces} times what the curves say"]) if links else ""
 
-    def for_device(self, device: str) -> FittedCosts:
+    def for_device(self, device: str, profiled: Device | None = None, target: Device | None = None) -> FittedCosts:
         """Return these costs for use on another device (its name): themselves where it is the profiled model, or, where they may
-        `extrapolate`, costs whose every duration is marked as extrapolated.
+        `extrapolate`, costs whose every duration is scaled by the rooflines of both devices and marked as extrapolated.
 
-        Raises UserError for another device where they may not.
+        profiled, target: the datasheets of the profiled device, unless the costs know its `peaks`, and of the other; None where unknown.
+        What was learned of whole windows, and what rows take by rank, does not hold there and is left out.
+
+        Raises UserError for another device where they may not, or where either datasheet is unknown.
         """
         if same_device(self.device, device):
             return self
-        if not self.extrapolate:
-            raise UserError(
-                f"fitted on {self.device or 'a device without a name'}, not on {device}; name a profile of that device, take costs: "
-                "datasheet, or set extrapolate: true (every number then says so)"
-            )
-        return replace(self, taken_for=device)
+        scale = DeviceScale.between(origin := self.peaks or profiled, target)
+        if scale is not None and self.extrapolate:
+            launch_ns = round(self.launch_ns * scale.launch_factor)
+            return replace(self, taken_for=device, scale=scale, launch_ns=launch_ns, predictor=None, pace=(), peaks=target)
+        remedy = "set extrapolate: true (times are then scaled by both datasheets, and every number says so)"
+        if scale is None:
+            without = missing_datasheets(((self.device, origin), (device, target)))
+            remedy = f"add a device file of {without} (simulator/devices): only datasheets of both scale times of one to the other"
+        reason = f"fitted on {self.device or 'a device without a name'}, not on {device}"
+        raise UserError(f"{reason}; name a profile of that device, take costs: datasheet, or {remedy}")
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         ns = np.zeros(len(rows), np.int64)
@@ -299,6 +309,8 @@ class FittedCosts:
             values = FORMS[fit.form].features(described) @ np.asarray(fit.coefficients)
             if len(self.pace) == schedule.ranks:  # as many ranks as were profiled; on others, nothing is known of each
                 values = values * np.asarray(self.pace)[schedule.rank[rows[chosen]]]
+            if self.scale is not None:
+                values = values * self.scale.row_factors(schedule, rows[chosen])
             ns[chosen] = np.rint(np.maximum(values, 0)).astype(np.int64)
         return ns, source
 

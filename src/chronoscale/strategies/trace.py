@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
@@ -75,6 +76,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.task)
+
+    @property
+    def device_name(self) -> str:
+        """The name of the device alone, without the cluster and the costs that `device` names where it was simulated."""
+        return re.sub(r" \([^()]*\), costs: .*", "", self.device, flags=re.DOTALL)
 
     @property
     def duration_ns(self) -> Ints:

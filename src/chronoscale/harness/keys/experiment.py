@@ -159,7 +159,10 @@ class Experiment(Part):
     cluster: str = Field("h200", description="simulated: a name, or a YAML file relative to where the command is given")
     gpus: Counts = Field((1, 4, 8, 16, 32, 64, 128, 256, 512, 1024), description="simulated on so many")
     costs: str = Field("auto", description=COSTS)
-    extrapolate: bool = Field(False, description="let fitted costs leave the range, and the device, that they were fitted on")
+    extrapolate: bool = Field(
+        False,
+        description="let fitted costs leave the range that they were fitted on, and scale those of another GPU; such figures are marked",
+    )
     launch: Literal["eager", "graph"] = Field(
         "eager",
         description="kernels launched one by one, or as CUDA graphs, captured once and replayed: executed on a GPU, simulated with a "

@@ -8,7 +8,7 @@ from pathlib import Path
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.simulator import presets
-from chronoscale.strategies.cluster import Cluster, Link
+from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
 
 ENGINE = Link(1e9, 1e-3)  # a data engine for costs that are asked for memory, and for shares of an epoch, alone
@@ -27,29 +27,31 @@ def datasheet_costs(cluster: str) -> DatasheetCosts:
     return DatasheetCosts(presets.cluster(cluster).device, engine=ENGINE)
 
 
-def costs_of_file(experiment: Experiment, device: str) -> FittedCosts:
+def costs_of_file(experiment: Experiment, device: str, datasheet: Device | None = None) -> FittedCosts:
     """Load the file of fitted costs that an experiment names, for commands that plan or replay on `device`.
 
-    Raises UserError for costs of another device, or of ranks that shared a GPU, unless the experiment sets `extrapolate`: every number then
-    says so.
+    datasheet: the figures of `device`; None: those that the package has of it, if any. Costs of another device are scaled by the datasheets
+    of both where the experiment sets `extrapolate`; every number then says so, also of costs of ranks that shared a GPU.
+
+    Raises UserError for either without that key, and for costs of another device where a datasheet is unknown, as of every CPU.
     """
     costs = FittedCosts.load(Path(experiment.costs), experiment.extrapolate)
-    if costs.fingerprint.get("share_gpu") and not experiment.share_gpu:
-        if not experiment.extrapolate:
-            reason = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
-            raise UserError(f"costs: {experiment.costs} was {reason}")
-        return replace(costs, taken_for=device)
+    shared = bool(costs.fingerprint.get("share_gpu")) and not experiment.share_gpu
+    if shared and not experiment.extrapolate:
+        reason = "fitted on ranks that share a GPU; name a profile of others, or set extrapolate: true (every number then says so)"
+        raise UserError(f"costs: {experiment.costs} was {reason}")
     try:
-        return costs.for_device(device)
+        taken = costs.for_device(device, presets.known_device(costs.device), datasheet or presets.known_device(device))
     except UserError as error:
         raise UserError(f"costs: {experiment.costs} was {error}") from None
+    return replace(taken, taken_for=device) if shared else taken
 
 
 def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     """Return the costs with which `chronoscale simulate` and `advise` replay an experiment on a cluster.
 
-    Raises UserError for `costs: fitted` without a file (a profile of which device?), for a file of another device than the cluster's unless
-    the experiment sets `extrapolate`, and for CUDA graphs with fitted costs, which are of kernels launched one by one.
+    Raises UserError for `costs: fitted` without a file (a profile of which device?), as `costs_of_file`, and for CUDA graphs with fitted
+    costs, which are of kernels launched one by one.
     """
     if experiment.costs in ("auto", "datasheet"):
         return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
@@ -57,5 +59,5 @@ def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
     if experiment.launch != "eager":
         raise UserError(f"launch: {experiment.launch} is reckoned from a datasheet; fitted costs are of kernels launched one by one")
-    costs = costs_of_file(experiment, cluster.device.name)
+    costs = costs_of_file(experiment, cluster.device.name, cluster.device)
     return costs if costs.taken_for else replace(costs, peaks=cluster.device)

@@ -14,7 +14,8 @@ from chronoscale.reports.tables import coverage, fidelity, order
 from chronoscale.strategies.evaluation.fidelity import TOTAL
 
 PREDICTED = (
-    "strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "spread_pct", "task_error_pct", "tasks", "sources",
+    "strategy", "ranks", "op", "predicted_ms", "measured_ms", "error_pct", "epoch_share", "spread_pct", "task_error_pct", "tasks",
+    "sources",
 )  # fmt: skip
 PAIRED = ("ranks", "faster", "slower", "measured_ratio", "pair_spread", "predicted_ratio", "order", "kendall_tau")
 COVERED = ("strategy", "ranks", "rows", "compared", "share", "unmeasured", "unpredicted", "unsampled")

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chronoscale.errors import UserError
+from chronoscale.strategies.cluster import Device, same_device
+from chronoscale.strategies.costing.device_scale import DeviceScale, missing_datasheets
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.evaluation.fifos import start_gaps
-from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.schedule import Ints, Lane, Schedule
 from chronoscale.strategies.trace import Source, Trace
 
 
@@ -24,8 +26,37 @@ class Recording:
 
     @property
     def costs(self) -> RecordedCosts:
-        """The cost model by which a simulator replays what was recorded."""
+        """The cost model by which a simulator replays what was recorded, on the device that it was recorded on."""
         return RecordedCosts(self.trace, start_gaps(self.trace, self.schedule, self.prior))
+
+    def costs_on(self, device: Device, recorded: Device | None) -> RecordedCosts:
+        """Return the cost model by which a simulator replays what was recorded on a device: `costs` where that is the recorded model, else
+        those scaled to it by the rooflines of both, every duration marked as extrapolated.
+
+        recorded: the datasheet of the recorded device; None where unknown. A gap before a row of the device is scaled as launches are, one
+        before a row of the host stays.
+
+        Raises UserError where the recorded device has no datasheet (unknown, or a CPU), and for an operation that no roofline tells of.
+        """
+        costs, trace, name = self.costs, self.trace, self.trace.device_name
+        if same_device(name, device.name):
+            return costs
+        scale = DeviceScale.between(recorded, device)
+        if scale is None:
+            without = missing_datasheets(((name, recorded), (device.name, device)))
+            raise UserError(
+                f"recorded on {name}, not on {device.name}; replay it on a cluster of {name}, simulate the experiment with costs: "
+                f"datasheet, or add a device file of {without} (simulator/devices): only datasheets of both scale times of one to the other"
+            )
+        try:
+            factors = scale.row_factors(self.schedule, np.arange(len(self.schedule)))
+        except UserError as error:
+            raise UserError(f"recorded on {name}, not on {device.name}: {error}; replay it on a cluster of {name}") from None
+        ns = np.rint(trace.duration_ns * factors).astype(np.int64)
+        launched = np.where(self.schedule.lane == Lane.HOST, 1.0, scale.launch_factor)
+        gap_ns = np.rint(costs.gap_ns * launched).astype(np.int64)
+        scaled = replace(trace, end_ns=trace.start_ns + ns, source=np.full(len(trace), Source.EXTRAPOLATED, np.uint8))
+        return RecordedCosts(scaled, gap_ns, device.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,14 +66,16 @@ class RecordedCosts:
 
     gap_ns: how long before its recorded start each row could have started, int64 [rows]: time that went into launching, or into the
     interpreter. It belongs to the host, not to the cluster, so that `predict` adds it to the row; `without_gaps` removes it from a replay.
+    scaled_to: the device that durations and gaps were scaled to; '' where they are as recorded.
     """
 
     trace: Trace
     gap_ns: Ints
+    scaled_to: str = ""
 
     @property
     def name(self) -> str:
-        return f"recorded on {self.trace.device}"
+        return f"recorded on {self.trace.device}{f', scaled to {self.scaled_to} by roofline' * bool(self.scaled_to)}"
 
     @property
     def launch_ns(self) -> int:

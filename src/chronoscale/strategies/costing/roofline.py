@@ -79,6 +79,13 @@ def roofline_seconds(device: Device, schedule: Schedule, rows: Ints, shares: Map
     return durations
 
 
+def copy_seconds(device: Device, schedule: Schedule, rows: Ints) -> Floats:
+    """Return how long rows of a schedule take that copy over the bus between a device and its host, float64 [len(rows)] s: the latency of
+    the bus, and bytes over the share of its bandwidth that copies reach."""
+    seconds: Floats = device.h2d.latency_s + schedule.bytes[rows] / device.h2d.rate
+    return seconds
+
+
 def occupied_shares(device: Device, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
     """Estimate which shares of a device's memory bandwidth and of its SMs rows of a schedule occupy while they run uncontended, float64
     [len(rows)] each, 0 to 1; the simulator slows rows down that together want more than 1.

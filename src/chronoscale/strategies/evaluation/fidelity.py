@@ -74,7 +74,8 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
 
     Columns: `op`; `predicted_ms`, `measured_ms` (median of the repeats); `error_pct`, signed; `spread_pct`: standard deviation of the
     repeats, which no error can beat; `task_error_pct`: median of the single rows' signed errors, each against the median of its repeats;
-    `tasks`: the rows that are in all traces, which a line sums.
+    `tasks`: the rows that are in all traces, which a line sums; `epoch_share`: what an operation takes of the measured epoch, mean of the
+    ranks (of 1; lanes overlap, so that all together may take more), NaN in the lines of iteration and epoch.
 
     predicted, measured: traces of one schedule, joined by the rows' numbers. Line ITERATION is there where `iteration` (int [rows of the
     schedule]) says to which optimiser step a row belongs: the median over iterations, each as long as it moves the end of all rows so far,
@@ -108,7 +109,10 @@ def fidelity(predicted: Trace, measured: Sequence[Trace], iteration: Int32 | Non
     no_tasks = np.zeros(0, np.int64)
     spans = np.array([trace.span_ns for trace in repeats])
     rows.append(_fidelity_row(TOTAL, prediction.span_ns if span_ns is None else span_ns, spans, no_tasks, no_tasks[None]))
-    return pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
+    table = pd.DataFrame([{**row, "tasks": len(both)} if row["op"] == TOTAL else row for row in rows])
+    epoch_ms = predicted.ranks * float(np.median(spans)) / 1e6
+    share = table["measured_ms"] / epoch_ms if epoch_ms > 0 else float("nan")
+    return table.assign(epoch_share=share).assign(epoch_share=lambda shown: shown["epoch_share"].mask(shown["op"].isin([ITERATION, TOTAL])))
 
 
 def _fidelity_row(name: str, predicted: float, measured: Floats | Ints, predictions: Ints, samples: Ints) -> dict[str, object]:

@@ -31,6 +31,7 @@ SHARED = (CommType.REDUCE_SCATTER, CommType.REDUCE_SCATTER_BLOCK)
 MEMORY = {NodeType.MEM_LOAD: (Op.H2D, Lane.H2D), NodeType.MEM_STORE: (Op.D2H, Lane.D2H)}
 MESSAGE = {NodeType.COMM_SEND: Op.SEND, NodeType.COMM_RECV: Op.RECV}
 Key = tuple[str, ...]
+NO_DEVICE = "as traced in "  # what such a trace's device is called, and the file: Chakra has no attribute for it
 
 
 class _Row(NamedTuple):
@@ -81,7 +82,7 @@ def foreign(files: Files) -> Recording:
     first = files[0][0]
     schedule = Schedule(first.name.partition(".")[0], len(files), 0, **values, dep_ptr=ptr, dep=dep, kind="modelled")  # type: ignore[arg-type]
     start, duration = (np.array([_nanoseconds(row, name) for row in rows], np.int64) for name in ("start_us", "duration_us"))
-    trace = Trace.of(schedule, start, start + duration, np.full(len(rows), Source.PUBLISHED, np.uint8), f"as traced in {first.name}")
+    trace = Trace.of(schedule, start, start + duration, np.full(len(rows), Source.PUBLISHED, np.uint8), f"{NO_DEVICE}{first.name}")
     return Recording(schedule, trace, previous_in_fifo(schedule, [(lane,) for lane in Lane]))
 
 
