@@ -11,7 +11,6 @@ from chronoscale.cuda_ext.scheduling import replay as native
 from chronoscale.errors import UserError
 from chronoscale.simulator.deadlock import deadlock_error
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.processes import start_times
 from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.simulator.timeline import Timeline, streams_of
@@ -66,6 +65,8 @@ def replay_times(
         and (native_times[0] >= 0).all()
     ):
         return native_times
+    from chronoscale.simulator.processes import start_times  # noqa: PLC0415 (SimPy, which replays where the native library does not)
+
     sharing = None if shares is None else _sharing_rows(schedule, shares, ns)
     timeline = Timeline.of(schedule, device, ns, launches, sharing)
     segment_starts, counted_from = start_times(

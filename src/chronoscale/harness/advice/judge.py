@@ -82,7 +82,7 @@ class Task:
             return self
         partitions = _partitions_run(run, experiment)
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
-            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, partitions)
+            workflow_of(experiment.family).partition_for_simulation(experiment, workload(experiment), experiment.gpus, partitions)
         files = [file for file in sorted(partitions.folder.rglob("*")) if file.is_file()]
         return replace(self, cuts={str(file.relative_to(partitions.folder)): file.read_bytes() for file in files})
 
@@ -157,7 +157,7 @@ def _inputs(task: Task, partitions_run: Callable[[Experiment], Run]) -> Candidat
     (planner,) = planners(experiment).values()
     work = workload(experiment)
     _check_memory(planner, work, gpus)
-    work = workflow_of(experiment).partition_for_simulation(experiment, work, experiment.gpus, partitions_run(experiment))[gpus]
+    work = workflow_of(experiment.family).partition_for_simulation(experiment, work, experiment.gpus, partitions_run(experiment))[gpus]
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     return CandidateInputs(experiment, planner, work, cluster, cluster_costs(experiment, cluster))
 
@@ -203,7 +203,7 @@ def workload(experiment: Experiment) -> Workload:
 @lru_cache(maxsize=2)
 def _workload(keys: str) -> Workload:
     experiment = parse(json.loads(keys), "advise")
-    return workflow_of(experiment).workload(experiment)
+    return workflow_of(experiment.family).workload(experiment)
 
 
 @cache

@@ -28,7 +28,6 @@ from chronoscale.harness.runs.training_record import FOLDER, result
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.report import Report
-from chronoscale.reports.report_folder import write
 from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
 from chronoscale.reports.training_run import TrainingRun
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
@@ -108,14 +107,6 @@ def collect(given: Sequence[Run]) -> Report:
     )
 
 
-def write_page(runs: Sequence[Run], out: Path) -> Path:
-    """Write the HTML page of `chronoscale report` over runs, with tables and figures, to the folder `out`; return its index.html.
-
-    Raises UserError as `collect`.
-    """
-    return write(collect(runs), out)
-
-
 def _names(runs: Sequence[Run]) -> dict[Path, str]:
     """Return the names of runs in a report: the folder's name, or its path where two have one name."""
     counts = Counter(run.folder.name for run in runs)
@@ -124,7 +115,7 @@ def _names(runs: Sequence[Run]) -> dict[Path, str]:
 
 def _doubts(run: Run, experiment: Experiment) -> list[str]:
     """List in sentences which results of a run are missing, and the reasons to doubt the others."""
-    notes = inventory.missing(run, experiment) + workflow_of(experiment).notes(experiment, run)
+    notes = inventory.missing(run, experiment) + workflow_of(experiment.family).notes(experiment, run)
     profile = run.folder / "profile"
     if (profile / PROFILED).exists() and (record := ProfileRecord.load_from(profile)).run != run.folder.name:
         notes.append(f"{record.sentence}.")

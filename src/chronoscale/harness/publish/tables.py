@@ -31,7 +31,7 @@ def comparison_table(run: Run) -> pd.DataFrame:
     table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = load_experiment(run)
-    rate = workflow_of(experiment).rate
+    rate = workflow_of(experiment.family).rate
     rates = {
         (name, ranks): rate(experiment, plan) for ranks, folder in run.numbered("ranks-") for name, plan in load_schedules(folder).items()
     }

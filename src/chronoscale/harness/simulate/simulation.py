@@ -46,7 +46,7 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
     costs, strategies = cluster_costs(experiment, cluster), planners(experiment)
-    workflow = workflow_of(experiment)
+    workflow = workflow_of(experiment.family)
     work = workflow.workload(experiment)
     streamed = affordable(strategies, work, experiment.gpus)
     works = workflow.partition_for_simulation(experiment, work, experiment.gpus, run)
@@ -134,7 +134,7 @@ class PointSetting:
         elif not self.cut:
             work = self.work
         else:
-            work = workflow_of(self.experiment).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
+            work = workflow_of(self.experiment.family).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
         result = self._replay(work, gpus)
         if result.point.out_of_memory:
             raise UserError(result.point.out_of_memory)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import PARTS, print_table, stage
-from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.cli.sessions.execution_session import begin_execution
+from chronoscale.harness.cli.sessions.session import end
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.execute.training import run_training
 from chronoscale.harness.keys.elastic import Elastic
@@ -24,7 +25,7 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     """
     if experiment.virtual:
         experiment = experiment.model_copy(update={"device": "cpu"})
-    experiment, run = begin("train", experiment, file, root, seats, elastic)
+    experiment, run = begin_execution("train", experiment, file, root, seats, elastic)
     with stage("training", resumes=True), run.recording_not_finite():
         training = run_training(experiment, run)
     table = training.table()

@@ -1,4 +1,4 @@
-"""Commands `replay` and `kineto`, for traces of other tools."""
+"""Command `kineto`, for traces of torch.profiler."""
 
 from __future__ import annotations
 
@@ -13,22 +13,9 @@ from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import err, print_table, stage
 from chronoscale.harness.display.cell import record
 from chronoscale.harness.publish.curves import fit_table
-from chronoscale.harness.publish.imported_traces import read_profiles, replay_chakra
+from chronoscale.harness.publish.imported_profiles import read_profiles
 
 SHOWN = 20  # names on the terminal, those that take longest
-
-
-def replay(
-    files: Annotated[list[Path], typer.Argument(help="A Chakra execution trace, a file a rank.", metavar="FILE...", show_default=False)],
-    cluster: Annotated[str, typer.Option(help="A cluster's name, or its file (YAML).")] = "h200",
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("replayed"),
-    as_json: AsJson = False,
-) -> None:
-    """Replay a Chakra execution trace on a cluster: computation as it was recorded, the network as the cluster's."""
-    with stage("replaying"):
-        table = replay_chakra(files, cluster, out)
-    print_table(table, f"recorded, and replayed on {cluster}", as_json)
-    err.print(f"schedule, trace, timeline: {out}")
 
 
 def kineto(
