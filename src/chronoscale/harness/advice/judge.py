@@ -29,6 +29,7 @@ from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.critical_path import critical_path, path_shares
+from chronoscale.simulator.engine import replaying_with
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.evaluation.metrics import occupied_ns
@@ -178,7 +179,8 @@ def _unpacked(task: Task, experiment: Experiment) -> Run:
 def _simulated(inputs: CandidateInputs, gpus: int) -> Verdict:
     experiment, cluster = inputs.experiment, inputs.cluster
     _check_memory(inputs.planner, inputs.work, gpus)
-    epoch = plan_and_replay(inputs.planner, inputs.work, gpus, cluster, inputs.costs, experiment.uncertainty, experiment.seed)
+    with replaying_with(experiment.engine):
+        epoch = plan_and_replay(inputs.planner, inputs.work, gpus, cluster, inputs.costs, experiment.uncertainty, experiment.seed)
     schedule, trace = epoch.schedule, epoch.trace
     path = critical_path(schedule, trace, cluster.device, epoch.launches)
     occupied = occupied_ns(trace)

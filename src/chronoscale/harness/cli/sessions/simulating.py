@@ -8,7 +8,7 @@ from chronoscale.harness.cli.output import print_table, stage
 from chronoscale.harness.cli.sessions.session import begin, end
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
-from chronoscale.harness.runs.points import refused_sentences, streamed_sentences
+from chronoscale.harness.runs.points import engine_sentences, refused_sentences, streamed_sentences
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
 from chronoscale.real_exec.measurement.host import host_facts
 
@@ -27,4 +27,10 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
         print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
     shown = tables.with_assumptions(table, assumptions) if as_json else table
-    end(run, shown, f"simulated on {experiment.cluster}", as_json, [*streamed_sentences(run), *refused_sentences(run)])
+    end(
+        run,
+        shown,
+        f"simulated on {experiment.cluster}",
+        as_json,
+        [*streamed_sentences(run), *engine_sentences(run), *refused_sentences(run)],
+    )
