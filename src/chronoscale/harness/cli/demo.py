@@ -22,6 +22,7 @@ from chronoscale.harness.execute.machine import fit_ranks_to_gpus, this_device
 from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import as_yaml, check
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.publish.page import write_page
 from chronoscale.harness.publish.tables import comparison_table
 from chronoscale.harness.publish.validation import ValidationTables
@@ -175,7 +176,7 @@ def measured_table(run: Run) -> pd.DataFrame:
 
 def simulated_table(run: Run) -> pd.DataFrame:
     """Return the table of simulated epochs that `chronoscale demo` prints: a row a strategy, a column a number of GPUs."""
-    table = comparison_table(run)
+    table = comparison_table(run, collect([run]))
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):
         ranks = int(row["ranks"])

@@ -15,6 +15,7 @@ from chronoscale.harness.execute.profiles import FOLDER
 from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.passes import clock_sentences, planning_sentences
 from chronoscale.harness.runs.run_folder import Run
@@ -51,7 +52,8 @@ def bench(experiment: Experiment, file: Path, root: Path, as_json: bool) -> None
     file: the experiment's. root: folder of runs.
     """
     experiment, run = _execute("bench", experiment, file, root)
-    table, parts = tables.comparison_table(run), tables.breakdown_table(run)
+    report = collect([run])
+    table, parts = tables.comparison_table(run, report), tables.breakdown_table(report)
     if not as_json:
         print_table(parts, PARTS, as_json)
     shown = tables.with_breakdowns(tables.with_planning(run, table), parts) if as_json else table

@@ -8,6 +8,7 @@ from chronoscale.harness.cli.output import print_table, stage
 from chronoscale.harness.cli.sessions.session import begin, end
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.points import engine_sentences, refused_sentences, streamed_sentences
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
 from chronoscale.real_exec.measurement.host import host_facts
@@ -22,7 +23,8 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
     run, _ = begin("simulate", experiment, file, root, host_facts())
     with stage("simulating", resumes=True) as on_progress:
         run_simulation(experiment, run, on_progress, dask)
-    table, assumptions = tables.comparison_table(run), tables.assumption_table(run)
+    report = collect([run])
+    table, assumptions = tables.comparison_table(run, report), tables.assumption_table(report)
     if not as_json and len(assumptions):
         which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
         print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)

@@ -14,6 +14,7 @@ from chronoscale.harness.execute.training import run_training
 from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks, period
 
 
@@ -31,7 +32,7 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     table = training.table()
     ranges = [Cell([int(end) for end in text.split("..") if end.isdigit()], text) for text in table["epochs"]]
     table = table.assign(epochs=pd.Series(ranges, dtype=object), idle_ranks=sum(idle_ranks(run).values()))
-    parts = tables.breakdown_table(run)
+    parts = tables.breakdown_table(collect([run]))
     if as_json:
         table = tables.with_breakdowns(table, parts)
     elif len(parts):
