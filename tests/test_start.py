@@ -1,5 +1,6 @@
 """What a command and a rank import, by names."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -7,12 +8,15 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import command
 
 HEAVY = {
     *("torch", "pandas", "scipy", "sklearn", "matplotlib", "networkx", "h5py"),
     *("gurobipy", "highspy", "simpy", "dgl", "distributed", "dask"),
 }
 RANK = {"torch"}  # of those, what a rank takes
+TABLES = {"pandas"}  # what commands that print tables of runs take beside
+DRAWINGS = TABLES | {"matplotlib"}  # and those that draw
 COMMANDS = {
     "keys": ["keys"],
     "list": ["data", "list"],
@@ -24,9 +28,34 @@ COMMANDS = {
     "text": ["train", "text.yaml"],
     "advise": ["advise", "key.yaml"],
 }
+SIMULATIONS = {
+    "simulate": (["simulate", "small.yaml"], TABLES),
+    "advise": (["advise", "small.yaml", "--workers", "1"], DRAWINGS),
+    "replay": (["replay", "traces/sim-00001-psg/sim-00001-psg.0.et"], TABLES),
+    "report": (["report", "runs/small-simulate-1"], DRAWINGS),
+}
+FAMILIES = {
+    "signals": "dataset: {name: traffic_small}\nmodel: pgt-dcrnn\nstrategies: [index]\ngpus: [2]\nassumptions: {draws: 0}\n",
+    "streams": "dataset: {name: events_small}\nmodel: tgn\nstrategies: [tgl]\ngpus: [2]\nassumptions: {draws: 0}\n",
+}
 CODE = """
 import json, os, sys
-words, entry = json.loads(sys.argv[1]), sys.argv[2]
+from importlib.abc import MetaPathFinder
+
+words, entry, heavy = json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+
+class Asked(MetaPathFinder):
+    importers = {}
+
+    def find_spec(self, name, path, target=None):
+        if name in heavy:
+            frame = sys._getframe(1)
+            while frame and not frame.f_globals.get("__name__", "").startswith("chronoscale"):
+                frame = frame.f_back
+            self.importers[name] = frame.f_globals["__name__"] if frame else "?"
+
+asked = Asked()
+sys.meta_path.insert(0, asked)
 sys.stdout = sys.stderr = open(os.devnull, "w")
 if entry == "command":
     from chronoscale.__main__ import main
@@ -41,18 +70,19 @@ else:
     for name in PRELOADED:
         import_module(name)
     code = 0
-print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.__stdout__)
+loaded = {name: importer for name, importer in asked.importers.items() if name in sys.modules}
+print(json.dumps([code, loaded]), file=sys.__stdout__)
 """
 
 
-def imported(words: list[str], folder: object, entry: str = "command") -> tuple[int, set[str]]:
-    """Exit code, and top-level modules that a process has in the end."""
+def imported(words: list[str], folder: object, entry: str = "command") -> tuple[int, dict[str, str]]:
+    """Exit code, and heavy modules that a process has in the end, each with the module of the package that imported it first."""
     run = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(words), entry],
+        [sys.executable, "-c", CODE, json.dumps(words), entry, json.dumps(sorted(HEAVY | {"scipy.stats"}))],
         cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    code, names = json.loads(run.stdout)
-    return code, set(names)
+    code, importers = json.loads(run.stdout)
+    return code, importers
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +101,35 @@ def folder(tmp_path_factory):
 def test_a_command_imports_what_it_uses(name, folder):
     code, names = imported(COMMANDS[name], folder)
     assert code == (0 if name in ("keys", "list", "archive", "reproduce") else 2)
-    assert not names & HEAVY, names & HEAVY
+    assert not names
 
 
 @pytest.mark.slow
 def test_a_rank_imports_what_it_uses(folder):
     _, names = imported([], folder, "rank")
-    assert names & HEAVY == RANK
+    assert set(names) == RANK
+
+
+@pytest.fixture(scope="module")
+def simulated(folder):
+    """The folder, with a run of the smallest simulation, and its traces as another tool would read them."""
+    (folder / "small.yaml").write_text("dataset: growth_small\nstrategies: [psg]\ngpus: [1]\nassumptions: {draws: 0}\n")
+    with contextlib.chdir(folder):
+        command("simulate", "small.yaml")
+        command("trace", "runs/small-simulate-1", "--format", "chakra")
+    return folder
+
+
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_what_plans_and_replays_needs_no_torch(name, simulated):
+    words, takes = SIMULATIONS[name]
+    code, names = imported(words, simulated)
+    assert code == 0 and {module: by for module, by in names.items() if module not in takes} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_family_needs_torch_to_be_simulated(family, folder):
+    (folder / f"{family}.yaml").write_text(FAMILIES[family])
+    code, names = imported(["simulate", f"{family}.yaml"], folder)
+    assert code == 0 and {module: by for module, by in names.items() if module not in TABLES | {"scipy"}} == {}  # which generates data

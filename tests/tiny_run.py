@@ -22,9 +22,11 @@ from chronoscale.harness.simulate.simulation import simulate
 from chronoscale.harness.workflows.snapshots.data import store_snapshots, stored_workload
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.model import SnapshotModel, learner_of
-from chronoscale.real_exec.training.checkpoint import EpochRecord, save_epoch
+from chronoscale.real_exec.training.checkpoint import save_epoch
+from chronoscale.real_exec.training.epoch_record import EpochRecord
 from chronoscale.real_exec.training.learner import Learner
-from chronoscale.real_exec.training.plans import TEST, Plans
+from chronoscale.real_exec.training.plans import Plans
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts, Fit, FittedCosts

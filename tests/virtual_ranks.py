@@ -18,9 +18,10 @@ from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.virtual import VirtualRank
 from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, plan_folder
-from chronoscale.real_exec.training.checkpoint import CHECKPOINT, epoch_records
+from chronoscale.real_exec.training.checkpoint import CHECKPOINT
 from chronoscale.real_exec.training.epoch_loop import train
-from chronoscale.real_exec.training.plans import TEST
+from chronoscale.real_exec.training.epoch_record import epoch_records
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.schedule import Schedule
 

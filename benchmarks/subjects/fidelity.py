@@ -21,7 +21,7 @@ from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment_files import as_yaml, check
 from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.start import start
-from chronoscale.harness.workflows.workflow import ProbeCandidate
+from chronoscale.harness.workflows.execution import ProbeCandidate
 from chronoscale.real_exec.measurement.environment import fingerprint
 
 SETTINGS: Mapping[str, dict[str, object]] = {

@@ -16,7 +16,7 @@ from chronoscale.errors import MachineError
 from chronoscale.harness.execute import calibration, execution
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import checkpoint, epoch_loop
-from chronoscale.real_exec.training.checkpoint import EpochRecord
+from chronoscale.real_exec.training.epoch_record import EpochRecord
 from chronoscale.real_exec.training.learner import Learner
 
 

@@ -23,7 +23,7 @@ from chronoscale.harness.execute.budget import ALIKE, SAMPLES, SLACK, Budget, wo
 from chronoscale.harness.execute.calibration import interleave
 from chronoscale.harness.execute.watch import TICKS, Watch, core_seconds, own_seconds
 from chronoscale.harness.runs.noise import OTHERS, SPREAD, STEAL, Noise
-from chronoscale.harness.workflows.workflow import ProbeCandidate
+from chronoscale.harness.workflows.execution import ProbeCandidate
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.ranks.launch import start, wait
 from chronoscale.real_exec.ranks.process_setup import cores_per_rank

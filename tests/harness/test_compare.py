@@ -15,7 +15,7 @@ from chronoscale.harness.compare.compare import compared as prepare
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.noise import Noise
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.schedule import Schedule
 
 COMPARED = {

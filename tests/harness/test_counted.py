@@ -29,7 +29,7 @@ def counts(tmp_path, monkeypatch):
         path = Path("counted.yaml")
         path.write_text(json.dumps({"dataset": {"path": "graphs"}, "model": {"name": "t-gcn"}, **changes}))
         experiment = load(path)
-        return workflow_of(experiment).workload(experiment)
+        return workflow_of(experiment.family).workload(experiment)
 
     return times, count
 

@@ -13,7 +13,7 @@ from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.ranks.starter import Starter
 from chronoscale.real_exec.streams.spread.memory_files import FOLDER, MemoryFiles
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "x", "MASTER_PORT": "1"}
 

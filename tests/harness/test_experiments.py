@@ -14,6 +14,7 @@ from chronoscale.harness.keys.families import FAMILIES, family_of, family_of_dat
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import find_runs, load_experiment
 from chronoscale.harness.simulate.simulation import simulate
+from chronoscale.harness.workflows.execution_registry import EXECUTIONS
 from chronoscale.harness.workflows.registry import WORKFLOWS
 
 # As every run before families had keys of their own wrote it.
@@ -41,7 +42,7 @@ class Mine(GroupStrategy):
 
 
 def test_every_family_is_found_by_its_name_its_models_and_its_data():
-    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(WORKFLOWS) == set(FAMILIES)
+    assert set(FAMILIES) == {"snapshots", "signals", "streams"} and set(WORKFLOWS) == set(EXECUTIONS) == set(FAMILIES)
     for name, family in FAMILIES.items():
         assert family.keys.family == name and family_of(check({"dataset": "x", "model": next(iter(family.models))}, "t")) is family
         assert all(family_of_model(model) is family for model in family.models) and family.preferred

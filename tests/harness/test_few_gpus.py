@@ -8,8 +8,9 @@ import pytest
 from command_line import command, one_line
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.cli import demo, session
+from chronoscale.harness.cli import demo
 from chronoscale.harness.cli.experiment_argument import read_experiment
+from chronoscale.harness.cli.sessions import execution_session
 from chronoscale.harness.execute import machine
 from chronoscale.harness.execute.machine import check_seats, fit_ranks_to_gpus, this_device
 from chronoscale.harness.keys.experiment_files import check, load
@@ -83,10 +84,10 @@ def test_the_demonstration_runs_on_one_gpu(one_gpu, monkeypatch, tmp_path):
 
 def test_a_run_is_of_the_ranks_that_it_has(one_gpu, monkeypatch, experiment, tmp_path):
     """So that nothing is missing from it, and the same command takes it up."""
-    monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
+    monkeypatch.setattr(execution_session, "fingerprint", lambda device: {"device": device.type})
 
     def begin(name, file, seats=True, **changes):
-        return session.begin(name, read_experiment(file, None, **changes), file, tmp_path / "runs", seats)
+        return execution_session.begin_execution(name, read_experiment(file, None, **changes), file, tmp_path / "runs", seats)
 
     for name in ("profile", "bench", "train"):
         with pytest.warns(ChronoscaleWarning, match="runs on 1 rank, not on 2"):
@@ -108,7 +109,7 @@ def test_what_is_printed(one_gpu, experiment, capsys):
 
 def test_ranks_that_share_a_gpu_say_so(one_gpu, monkeypatch, experiment, capsys):
     """In words, in what a run keeps, and in what its figures are compared by."""
-    monkeypatch.setattr(session, "fingerprint", lambda device: {"device": device.type})
+    monkeypatch.setattr(execution_session, "fingerprint", lambda device: {"device": device.type})
     command("bench", experiment(ranks=[1, 2], share_gpu=True, device="cuda", strategies=["psg"]), "--dry-run", "--json")
     output = capsys.readouterr()
     assert [row["ranks"] for row in json.loads(output.out)] == [1, 2]
@@ -117,7 +118,7 @@ def test_ranks_that_share_a_gpu_say_so(one_gpu, monkeypatch, experiment, capsys)
     facts = []
     for shares in (True, False):
         file = experiment(share_gpu=shares, ranks=[1])
-        begun, run = session.begin("bench", read_experiment(file, None), file, Path("runs"))
+        begun, run = execution_session.begin_execution("bench", read_experiment(file, None), file, Path("runs"))
         assert run.environment.get("share_gpu") == ("true" if shares else None)
         facts.append(executed(run, begun))
     assert facts[0] != facts[1] and facts[0].fact("share_gpu") == "true"

@@ -18,7 +18,7 @@ from chronoscale.harness.runs.passes import passes_of
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.snapshots import control_plane
-from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.strategies.schedule import Op
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")

@@ -18,7 +18,7 @@ from command_line import command, one_line
 from rank_families import Write, families_in
 
 from chronoscale.real_exec.ranks import rank_group as handle
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 
 WAYS = {
     "SIGKILL": r"rank 1 of 'train' was lost \(SIGKILL\) at row \d+ \(\w+\), train: epoch 2 of 3; 1 of 3 epochs are kept, .*",

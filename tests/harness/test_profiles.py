@@ -72,7 +72,7 @@ def test_a_damaged_record_of_another_profile_stops_nobody(experiment, inline, ca
 def test_large_schedules_are_announced(experiment):
     settings = load(experiment(strategies=["psg"]))
     with pytest.warns(ChronoscaleWarning, match="large schedules take minutes to plan and replay: psg on 700,000 ranks about 2,1"):
-        affordable({"psg": strategy("psg")}, workflow_of(settings).workload(settings), [700_000])
+        affordable({"psg": strategy("psg")}, workflow_of(settings.family).workload(settings), [700_000])
 
 
 @pytest.mark.slow

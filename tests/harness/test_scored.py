@@ -9,6 +9,7 @@ import pytest
 import tiny_run
 from command_line import command
 
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.publish.tables import comparison_table
 from chronoscale.harness.runs import training_record
 from chronoscale.harness.runs.passes import load_passes
@@ -62,7 +63,7 @@ def test_the_terminal_has_the_first_score(run):
     path.write_text('[{"mrr": 0.1, "ap": 0.2}, {"mrr": 0.3, "ap": 0.4}]')
     assert [one.scores for one in load_passes(path.parent, "psg")] == [{"mrr": 0.1, "ap": 0.2}, {"mrr": 0.3, "ap": 0.4}]
     shutil.rmtree(run.folder / "sim-00002-psg")
-    table = comparison_table(run).set_index(["strategy", "ranks"])
+    table = comparison_table(run, collect([run])).set_index(["strategy", "ranks"])
     assert table.loc[("psg", 1), "ap"] == 0.4 and "mrr" not in table  # of the last repeat
 
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import command
 
 from chronoscale.errors import ChronoscaleWarning
-from chronoscale.harness.cli import session
+from chronoscale.harness.cli.sessions import execution_session
 from chronoscale.harness.execute import attendance, machine, profiles, replaying
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.run_folder import MACHINES, Run
@@ -34,7 +34,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> SetMachines:
             Machine(host, begin, ranks, {MEMORY: str(memory * 10**9), "gpus": str(gpus), "cores": str(2 * memory)})
             for begin, (host, ranks, memory, gpus) in zip(first, given, strict=True)
         )
-        for module in (machine, profiles, replaying, session):
+        for module in (machine, profiles, replaying, execution_session):
             monkeypatch.setattr(module, "machines", lambda: there)
 
     return these

@@ -28,7 +28,8 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.signals.recipe import learner_of
-from chronoscale.real_exec.training.checkpoint import epoch_records, restore
+from chronoscale.real_exec.training.checkpoint import restore
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.registry import of
 
 TRAINING = {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}

@@ -19,7 +19,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.registry import of
 from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 

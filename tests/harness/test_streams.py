@@ -18,7 +18,7 @@ from chronoscale.harness.keys.experiment_files import check, load
 from chronoscale.harness.publish.inventory import missing
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 

@@ -13,7 +13,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.keys.snapshots import SnapshotTraining
 from chronoscale.harness.workflows.snapshots.data import load_snapshots, workload
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
 from chronoscale.strategies.snapshots.tasks import TASKS
 
 DEGREES = {"task": "degrees", "validation": 0.2, "test": 0.2}  # of 12 snapshots: 2 and 2

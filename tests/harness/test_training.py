@@ -16,11 +16,11 @@ from chronoscale.errors import UserError
 from chronoscale.harness.keys import families
 from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.training_record import result
-from chronoscale.harness.workflows import registry
+from chronoscale.harness.workflows import execution_registry
 from chronoscale.harness.workflows.snapshots import control_plane as training
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import train
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.charts.training import stages
 from chronoscale.reports.training_run import WAITING, Activity, Epoch, TrainingRun
 from chronoscale.strategies.registry import STRATEGIES
@@ -223,7 +223,7 @@ def test_the_files_last_strategy_ends_the_training(experiment, here, monkeypatch
         calls.append(experiment.strategies)
         raise UserError("")
 
-    monkeypatch.setattr(type(registry.WORKFLOWS["snapshots"]), "train", staticmethod(note))
+    monkeypatch.setattr(type(execution_registry.EXECUTIONS["snapshots"]), "train", staticmethod(note))
     named = experiment("named", strategies=["psg", "real-g+"])
     command("train", named, expect=2)
     command("train", experiment("silent"), expect=2)

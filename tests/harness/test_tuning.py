@@ -15,7 +15,7 @@ from chronoscale.harness.keys.experiment_files import load
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.training_record import noted
 from chronoscale.harness.workflows.snapshots.tuning import TUNING, tuned_experiment
-from chronoscale.real_exec.training.checkpoint import EpochRecord
+from chronoscale.real_exec.training.epoch_record import EpochRecord
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG
 
 TRAINING: dict[str, Any] = {"task": "degrees", "validation": 0.2, "tune": True, "tune_epochs": 1, "full": 1, "decayed": 2, "chunks": 4}

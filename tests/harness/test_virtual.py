@@ -16,7 +16,7 @@ from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.publish.settings import executed
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::chronoscale.errors.ChronoscaleWarning")
 Write = Callable[..., Path]

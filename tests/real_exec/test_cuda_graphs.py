@@ -21,9 +21,10 @@ from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.cuda_graphs import GraphedProgram, with_cuda_graphs
-from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, LaunchSummary, merge_rows
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, merge_rows
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import make_lanes
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.real_exec.execution.losses import Losses, LossShare
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.execution.program import EpochResult, Program

@@ -25,7 +25,7 @@ from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.real_exec.training import epoch_loop
 from chronoscale.real_exec.training.best_epoch import BEST, best_epoch
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.real_exec.worker import run_job
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy

@@ -14,7 +14,8 @@ from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.job import Item, Settings
-from chronoscale.real_exec.training.checkpoint import EpochRecord, restore, save_epoch
+from chronoscale.real_exec.training.checkpoint import restore, save_epoch
+from chronoscale.real_exec.training.epoch_record import EpochRecord
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy

@@ -11,6 +11,8 @@ from native_case import needs_cpu
 from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.sampling import thread_binding
+from chronoscale.batching.streams.sampling.thread_binding import choose_processors
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import UserError
@@ -20,7 +22,7 @@ from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.measurement.kernels import AbsentPeers
 from chronoscale.real_exec.streams import sampling_threads as crews
-from chronoscale.real_exec.streams.sampling_threads import SamplingThreads, choose_processors
+from chronoscale.real_exec.streams.sampling_threads import SamplingThreads
 from chronoscale.strategies.workload import EventHyper
 
 MINE = sorted(os.sched_getaffinity(0))
@@ -108,7 +110,7 @@ def test_a_system_that_does_not_tell_binds_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(CpuTopology, "detect", classmethod(lambda cls: here(cls, tmp_path)))
     built = crew(folder, 2, "")
     assert built.cpus == () and built.note.startswith("sampling threads are not bound: the system does not tell")
-    monkeypatch.setattr(crews, "cpu_library", lambda: None)
+    monkeypatch.setattr(thread_binding, "cpu_library", lambda: None)
     assert choose_processors("", 2, 0, 1) == (None, "sampling threads are not bound: there is no native library")
 
 

@@ -28,7 +28,7 @@ from chronoscale.real_exec.signals.feeds import FEEDS
 from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import feed_of
 from chronoscale.real_exec.training.epoch_loop import ENTRY
-from chronoscale.real_exec.training.plans import TEST
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import strategy

@@ -27,8 +27,8 @@ from chronoscale.real_exec.snapshots.material_files import map_material, write_m
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.published_plans import plan_folder
-from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY, train
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import Fit, FittedCosts
 from chronoscale.strategies.planning.time_limit import plan_within

@@ -21,7 +21,7 @@ from chronoscale.real_exec.streams.evaluation import evaluate
 from chronoscale.real_exec.streams.plans import EventPlans
 from chronoscale.real_exec.training import epoch_loop
 from chronoscale.real_exec.training.best_epoch import BEST, best_epoch
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import EventHyper
 

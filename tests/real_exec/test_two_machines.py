@@ -25,8 +25,8 @@ from chronoscale.real_exec.ranks import attached
 from chronoscale.real_exec.ranks.attached_rank import run_attached
 from chronoscale.real_exec.ranks.launch import launch
 from chronoscale.real_exec.snapshots.published_plans import plan_folder
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.snapshots.models import model_shape

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from chronoscale.reports.charts import error_curves as module
-from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
+from chronoscale.reports.charts.advice_chart import ErrorCurve
+from chronoscale.reports.charts.error_curves import error_curves
 
 
 @pytest.mark.parametrize("is_error", [True, False])

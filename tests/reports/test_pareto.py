@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from chronoscale.reports.charts.pareto import LABELLED, Mark, pareto
+from chronoscale.reports.charts.advice_chart import Mark
+from chronoscale.reports.charts.pareto import LABELLED, pareto
 
 
 def texts(svg: str) -> list[str]:

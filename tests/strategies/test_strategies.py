@@ -96,6 +96,16 @@ def test_benefit_is_what_the_simulator_saves(stride):
     assert benefit.load(np.array([0]), np.array([15]))[0] == benefit.times[0] + benefit.times[15]
 
 
+def test_benefits_are_remembered_of_the_same_work_and_costs_alone():
+    """Half the bandwidth: no group is faster, and the sum is longer; another workload has another number of groups."""
+    work, slower = make(), DatasheetCosts(replace(COSTS.device, memory_bandwidth=COSTS.device.memory_bandwidth / 2))
+    first = compute_benefit(work, COSTS)
+    assert compute_benefit(work, COSTS) is first
+    assert compute_benefit(work, slower).times.sum() > first.times.sum()
+    assert len(compute_benefit(make(stride=2), slower).times) == make(stride=2).groups != work.groups
+    assert np.array_equal(compute_benefit(work, COSTS).times, first.times)
+
+
 def test_thinned_targets_keep_those_that_share(monkeypatch):
     """One GPU: every target wastes nothing and reuse decides; thinning the targets must not lose the neighbours that have any."""
     benefit = compute_benefit(make(), COSTS)

@@ -106,7 +106,7 @@ class Entry(_Strict):
 @cache
 def _entries() -> dict[str, Entry]:
     text = resources.files("chronoscale.datasets").joinpath("catalogue.yaml").read_text(encoding="utf-8")
-    entries = [{"name": name, **fields} for name, fields in yaml.safe_load(text).items()]
+    entries = [{"name": name, **fields} for name, fields in yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)).items()]
     return {entry.name: entry for entry in TypeAdapter(list[Entry]).validate_python(entries)}
 
 

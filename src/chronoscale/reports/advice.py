@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chronoscale.reports.charts.drawing import Drawing
+from chronoscale.reports.charts.advice_chart import AdviceChart
 from chronoscale.reports.readable_table import ReadableTable
 
 SPARE = ("targets", "idle_ranks", "hours")  # columns for programs
@@ -18,7 +18,7 @@ class Advice:
     """Ranking of candidates (strategy, GPUs, settings) for one training, which `chronoscale advise` hands to a report.
 
     name: of its files. title: what is trained. headline: which candidate is first. table: a row a ranked candidate, with every column.
-    not_ranked: what does not rank and why, a line each. drawing: the Pareto front, None where nothing ranks. kind: how its figures were
+    not_ranked: what does not rank and why, a line each. chart: the Pareto front, None where nothing ranks. kind: how its figures were
     made. lines: what `not_ranked` is called. Also a comparison of `chronoscale compare`, whose lines are notes.
     """
 
@@ -27,7 +27,7 @@ class Advice:
     headline: str
     table: pd.DataFrame
     not_ranked: Sequence[str]
-    drawing: Drawing | None
+    chart: AdviceChart | None
     kind: str = "simulated"
     lines: str = "not ranked"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -17,13 +17,13 @@ from chronoscale.reports.table_formats import MARKED, to_html
 STYLE = Path(__file__).with_name("page.css")
 
 
-def html(report: Report, contents: Sequence[SectionContent]) -> str:
+def html(report: Report, contents: Sequence[SectionContent], drawings: Mapping[str, Drawing]) -> str:
     """Return the report's page as one HTML document: headlines and warnings first, then section by section.
 
-    contents: one for each section of the report.
+    contents: one for each section of the report. drawings: figures of its advice, by name.
     """
     head = "".join(_headline(part) for part in contents) + _notes(report)
-    sections = [*map(_advice, report.advice), *map(_section, contents)]
+    sections = [*(_advice(advice, drawings.get(advice.name)) for advice in report.advice), *map(_section, contents)]
     body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')
     if environment := _environment(report):
         body += f"\n<h2>Environment</h2>\n{environment}"
@@ -47,12 +47,12 @@ def _section(part: SectionContent) -> str:
     )
 
 
-def _advice(advice: Advice) -> str:
+def _advice(advice: Advice, drawing: Drawing | None) -> str:
     """Return a ranking of candidates with its figure."""
     left = "".join(f"<li>{escape(line)}</li>\n" for line in advice.not_ranked)
     return (
         f'<section>\n<h2><span class="kind">{advice.kind}</span> {escape(advice.title)}</h2>\n{_proof(advice.headline)}'
-        f"{_figure(advice.drawing) if advice.drawing else ''}<h3>Ranked</h3>\n{to_html(advice.readable_table.table)}\n"
+        f"{_figure(drawing) if drawing else ''}<h3>Ranked</h3>\n{to_html(advice.readable_table.table)}\n"
         f"{f'<h3>{advice.lines.capitalize()}</h3>{chr(10)}<ul>{chr(10)}{left}</ul>' if left else ''}</section>"
     )
 

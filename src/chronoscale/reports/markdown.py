@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from chronoscale.reports.advice import Advice
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.findings import cautions, sentence
 from chronoscale.reports.report import Report
 from chronoscale.reports.section_content import HEADINGS, SectionContent
@@ -13,25 +14,24 @@ from chronoscale.reports.table_formats import MARKED, to_markdown
 EMPTY = "This report has no runs."
 
 
-def markdown(report: Report, contents: Sequence[SectionContent]) -> str:
+def markdown(report: Report, contents: Sequence[SectionContent], drawings: Mapping[str, Drawing]) -> str:
     """Return the report as Markdown: headlines and warnings first, then section by section.
 
-    contents: one for each section of the report.
+    contents: one for each section of the report. drawings: figures of its advice, by name.
     """
     blocks = [f"# {_plain(report.title)}", _plain(report.subtitle)]
     blocks += ["\n".join(f"- {_plain(part.headline)}" for part in contents if part.headline)]
     blocks += ["\n".join(f"> - {_plain(note)}" for note in cautions(report))]
-    blocks += [text for advice in report.advice for text in _advice(advice)]
+    blocks += [text for advice in report.advice for text in _advice(advice, drawings.get(advice.name))]
     blocks += [text for part in contents for text in _section(part)] or ([] if report.advice else [EMPTY])
     blocks += ["\n".join(f"- {_plain(name)}: {_plain(value)}" for name, value in report.environment.items())]
     return "\n\n".join(text.rstrip() for text in blocks if text) + "\n"
 
 
-def _advice(advice: Advice) -> list[str]:
+def _advice(advice: Advice, drawing: Drawing | None) -> list[str]:
     """Return the blocks of text of a ranking of candidates."""
     blocks = [f"## {_plain(advice.title)}", _plain(advice.headline), to_markdown(advice.readable_table.table)]
     blocks += ["\n".join(f"- {advice.lines}: {_plain(line)}" for line in advice.not_ranked)]
-    drawing = advice.drawing
     return blocks + ([f"![{_plain(drawing.title)}](figures/{drawing.name}.svg)\n\n{_plain(drawing.caption)}"] if drawing else [])
 
 

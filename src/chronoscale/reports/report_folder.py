@@ -11,6 +11,7 @@ import pandas as pd
 
 from chronoscale.errors import MachineError, UserError
 from chronoscale.reports import html_page
+from chronoscale.reports.charts.advice_drawing import draw_advice
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.reports.markdown import markdown
 from chronoscale.reports.readable_table import ReadableTable
@@ -89,14 +90,14 @@ def render(report: Report) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for part in contents:
         files |= _section_tables(part) | {name: content for drawing in part.drawings for name, content in _figure_files(drawing).items()}
+    drawings = {advice.name: draw_advice(advice.chart) for advice in report.advice if advice.chart is not None}
     for advice in report.advice:
-        files |= _table_files(f"tables/{advice.name}", advice.table, advice.readable_table) | (
-            _figure_files(advice.drawing) if advice.drawing else {}
-        )
-    files["report.md"] = markdown(report, contents).encode()
+        files |= _table_files(f"tables/{advice.name}", advice.table, advice.readable_table)
+        files |= _figure_files(drawings[advice.name]) if advice.name in drawings else {}
+    files["report.md"] = markdown(report, contents, drawings).encode()
     names = [*files, DATA, INDEX]
     files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, contents), "files": names}, indent=1).encode()
-    return files | {INDEX: html_page.html(report, contents).encode()}
+    return files | {INDEX: html_page.html(report, contents, drawings).encode()}
 
 
 def _section_tables(part: SectionContent) -> dict[str, bytes]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.scheduling import replay as native
 from chronoscale.errors import UserError
 from chronoscale.simulator.deadlock import deadlock_error
 from chronoscale.simulator.launches import Launches
-from chronoscale.simulator.processes import start_times
 from chronoscale.simulator.sharing.shares import Shares
 from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.simulator.timeline import Timeline, streams_of
@@ -22,9 +25,25 @@ from chronoscale.strategies.trace import Trace
 
 Engine = Literal["native", "simpy"]
 LONGEST = 2.0**62  # ns
+_CHOSEN: ContextVar[Engine] = ContextVar("engine", default="native")
 
 
-def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine = "native") -> Trace:
+@contextmanager
+def replaying_with(engine: Engine) -> Iterator[None]:
+    """Replay by an engine, native or SimPy, whatever is simulated inside this context and names none: epochs, draws, assumptions."""
+    token = _CHOSEN.set(engine)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def engine_in_use() -> Engine:
+    """Return the engine that replays here where none is named: the chosen one, SimPy where there is no native library."""
+    return "simpy" if cpu_library() is None else _CHOSEN.get()
+
+
+def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engine | None = None) -> Trace:
     """Simulate an epoch: replay `schedule` on the first `schedule.ranks` devices of a modelled `cluster` and return the trace.
 
     Tasks (rows) of a stream run in row order; one starts when its stream is free and its dependencies have ended. Rows of one collective
@@ -32,8 +51,8 @@ def replay(schedule: Schedule, cluster: Cluster, costs: CostModel, engine: Engin
     thread for all streams of a rank), no row starts before its launches allow. Rows that run at one time and ask for more of a device or a
     link than it has slow one another down, unless `cluster.contention` is False. Times are whole nanoseconds from 0.
 
-    costs: predicts what each task takes alone. engine: "native", or "simpy", with the same result to the nanosecond. Without a native
-    library SimPy takes over, with a warning.
+    costs: predicts what each task takes alone. engine: "native", or "simpy", with the same result to the nanosecond; None: the one of
+    `replaying_with`, by default native. Without a native library SimPy takes over, with a warning.
 
     Raises UserError when the cluster has too few devices, when `costs` does not know a row, and when ranks wait for one another in a cycle.
     """
@@ -50,7 +69,7 @@ def device_label(cluster: Cluster, costs: CostModel) -> str:
 
 
 def replay_times(
-    schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine = "native"
+    schedule: Schedule, device: Device, ns: Ints, launches: Launches | None, shares: Shares | None, engine: Engine | None = None
 ) -> tuple[Ints, Ints]:
     """Simulate when the tasks (rows) of a schedule start and end, in ns, int64 [n] each, from what each takes alone.
 
@@ -61,11 +80,13 @@ def replay_times(
     if ns.sum(dtype=np.float64) + (0.0 if launches is None else launches.length_ns.sum(dtype=np.float64)) > LONGEST:
         raise UserError(f"schedule '{schedule.name}': its rows take more than 146 years; see the units of the cluster's figures")
     if (
-        engine == "native"
+        (engine or _CHOSEN.get()) == "native"
         and (native_times := _replay_natively(schedule, device, ns, launches, shares)) is not None
         and (native_times[0] >= 0).all()
     ):
         return native_times
+    from chronoscale.simulator.processes import start_times  # noqa: PLC0415 (SimPy, which replays where the native library does not)
+
     sharing = None if shares is None else _sharing_rows(schedule, shares, ns)
     timeline = Timeline.of(schedule, device, ns, launches, sharing)
     segment_starts, counted_from = start_times(

@@ -44,7 +44,7 @@ def save(path: Path, table: Any, columns: Columns, **more: pa.Array) -> None:
     values = {field.name: getattr(table, field.name) for field in fields(table)}
     meta = {name: str(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
     written = pa.table({**{name: values[name] for name in columns}, **more})
-    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd", write_page_checksum=True)
+    pq.write_table(written.replace_schema_metadata(meta), path, compression="zstd", use_dictionary=False, write_page_checksum=True)
 
 
 def load(path: Path, kind: Any, columns: Columns) -> tuple[dict[str, Any], pa.Table]:

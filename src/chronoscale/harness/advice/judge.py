@@ -29,6 +29,7 @@ from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
 from chronoscale.simulator.critical_path import critical_path, path_shares
+from chronoscale.simulator.engine import replaying_with
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.evaluation.metrics import occupied_ns
@@ -82,7 +83,7 @@ class Task:
             return self
         partitions = _partitions_run(run, experiment)
         with suppress(UserError), warnings.catch_warnings(action="ignore", category=ChronoscaleWarning):  # `judge` tells both
-            workflow_of(experiment).partition_for_simulation(experiment, workload(experiment), experiment.gpus, partitions)
+            workflow_of(experiment.family).partition_for_simulation(experiment, workload(experiment), experiment.gpus, partitions)
         files = [file for file in sorted(partitions.folder.rglob("*")) if file.is_file()]
         return replace(self, cuts={str(file.relative_to(partitions.folder)): file.read_bytes() for file in files})
 
@@ -157,7 +158,7 @@ def _inputs(task: Task, partitions_run: Callable[[Experiment], Run]) -> Candidat
     (planner,) = planners(experiment).values()
     work = workload(experiment)
     _check_memory(planner, work, gpus)
-    work = workflow_of(experiment).partition_for_simulation(experiment, work, experiment.gpus, partitions_run(experiment))[gpus]
+    work = workflow_of(experiment.family).partition_for_simulation(experiment, work, experiment.gpus, partitions_run(experiment))[gpus]
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     return CandidateInputs(experiment, planner, work, cluster, cluster_costs(experiment, cluster))
 
@@ -178,7 +179,8 @@ def _unpacked(task: Task, experiment: Experiment) -> Run:
 def _simulated(inputs: CandidateInputs, gpus: int) -> Verdict:
     experiment, cluster = inputs.experiment, inputs.cluster
     _check_memory(inputs.planner, inputs.work, gpus)
-    epoch = plan_and_replay(inputs.planner, inputs.work, gpus, cluster, inputs.costs, experiment.uncertainty, experiment.seed)
+    with replaying_with(experiment.engine):
+        epoch = plan_and_replay(inputs.planner, inputs.work, gpus, cluster, inputs.costs, experiment.uncertainty, experiment.seed)
     schedule, trace = epoch.schedule, epoch.trace
     path = critical_path(schedule, trace, cluster.device, epoch.launches)
     occupied = occupied_ns(trace)
@@ -203,7 +205,7 @@ def workload(experiment: Experiment) -> Workload:
 @lru_cache(maxsize=2)
 def _workload(keys: str) -> Workload:
     experiment = parse(json.loads(keys), "advise")
-    return workflow_of(experiment).workload(experiment)
+    return workflow_of(experiment.family).workload(experiment)
 
 
 @cache

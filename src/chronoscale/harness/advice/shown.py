@@ -15,8 +15,7 @@ from chronoscale.harness.advice.reasons import percent
 from chronoscale.harness.display.cell import record
 from chronoscale.harness.keys.advise import Objective
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.charts.pareto import Mark, pareto
+from chronoscale.reports.charts.advice_chart import Mark, ParetoChart
 from chronoscale.reports.numbers import number, seconds, size
 
 NAN = float("nan")
@@ -67,7 +66,7 @@ def report_advice(ranked: Sequence[Choice], objective: Objective, name: str, sub
     """
     title = f"Advice by {objective}: {subject}"
     table = pd.DataFrame([_row(choice, ranked) for choice in ranked if choice.rank is not None])
-    return Advice(name, title, headline(ranked, objective), table, not_ranked(ranked), pareto_drawing(ranked, f"{name}-pareto"))
+    return Advice(name, title, headline(ranked, objective), table, not_ranked(ranked), pareto_chart(ranked, f"{name}-pareto"))
 
 
 def _row(choice: Choice, found: Sequence[Choice]) -> dict[str, Any]:
@@ -138,10 +137,10 @@ def not_ranked(choices_of_run: Sequence[Choice]) -> list[str]:
     return lines
 
 
-def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | None:
-    """Draw candidates' time against GPU time for a target, for the report of `chronoscale advise`; None where nothing ranks.
+def pareto_chart(choices_of_run: Sequence[Choice], name: str) -> ParetoChart | None:
+    """Return the chart of candidates' time against GPU time for a target, for the report of `chronoscale advise`; None where nothing ranks.
 
-    name: of the drawing's file.
+    name: of the figure's file.
     """
     ranked = [choice for choice in choices_of_run if choice.rank is not None]
     marks = []
@@ -149,4 +148,4 @@ def pareto_drawing(choices_of_run: Sequence[Choice], name: str) -> Drawing | Non
         candidate, each = choice.candidate, choice.target_us / choice.verdict.epoch_s if choice.verdict.epoch_s else 0.0
         band = [each * end for end in choice.band]
         marks.append(Mark(candidate.strategy, str(candidate), choice.target_us, choice.gpu_target_us, choice.front, *band))
-    return pareto(name, marks) if ranked else None
+    return ParetoChart(name, marks) if ranked else None

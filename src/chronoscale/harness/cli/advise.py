@@ -32,7 +32,7 @@ def advise(
     if not dry_run:
         knock(dask := dask or experiment.advise.dask)
     with at_once():
-        from chronoscale.harness.cli import advising  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.cli.sessions import advising  # noqa: PLC0415 (a command's door)
 
     if dry_run:
         return advising.list_points(experiment, file, as_json)

@@ -73,9 +73,9 @@ class Commands(LazyGroup):
         "report": Entry(
             f"{_HERE}.report:report", "Write one HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."
         ),
-        "trace": Entry(f"{_HERE}.report:trace", "Export the traces of a run for a timeline viewer or another simulator."),
-        "replay": Entry(f"{_HERE}.exchange:replay", "Replay a Chakra execution trace on a cluster."),
-        "kineto": Entry(f"{_HERE}.exchange:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
+        "trace": Entry(f"{_HERE}.trace:trace", "Export the traces of a run for a timeline viewer or another simulator."),
+        "replay": Entry(f"{_HERE}.replay:replay", "Replay a Chakra execution trace on a cluster."),
+        "kineto": Entry(f"{_HERE}.kineto:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
         "demo": Entry(f"{_HERE}.demo:demo", "The whole loop on generated data. Two minutes on two cores."),
         "reproduce": Entry(
             f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."

@@ -37,6 +37,6 @@ def compare(
     experiment = read_comparison(file, target, seeds, epochs, ranks, gpus, cluster, dask, seed)
     knock(dask)
     with at_once():
-        from chronoscale.harness.cli import comparing  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.cli.sessions import comparing  # noqa: PLC0415 (a command's door)
 
     comparing.compare(experiment, file, root, as_json, seats=ranks is None, dask=dask)

@@ -22,7 +22,8 @@ from chronoscale.harness.execute.machine import fit_ranks_to_gpus, this_device
 from chronoscale.harness.execute.replaying import replay_executed
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import as_yaml, check
-from chronoscale.harness.publish.collect import write_page
+from chronoscale.harness.publish.collect import collect
+from chronoscale.harness.publish.page import write_page
 from chronoscale.harness.publish.tables import comparison_table
 from chronoscale.harness.publish.validation import ValidationTables
 from chronoscale.harness.runs.run_folder import Run
@@ -85,7 +86,7 @@ def run_steps(root: Path, out: Path) -> tuple[Run, Run, Path]:
     """
     experiment, executed = begin("validate", EXECUTED, root)
     with step(1, "generate a small dynamic graph"):
-        workflow_of(experiment).store(experiment, executed)
+        workflow_of(experiment.family).store(experiment, executed)
     ranks = f"{' and '.join(map(str, experiment.ranks))} rank{'s' * (experiment.ranks != (1,))}"
     with step(2, f"measure {len(STRATEGIES)} strategies that train on it, on {ranks} of this machine") as on_progress:
         execute(experiment, executed, replayed=True, on_progress=on_progress)
@@ -177,7 +178,7 @@ def measured_table(run: Run) -> pd.DataFrame:
 
 def simulated_table(run: Run) -> pd.DataFrame:
     """Return the table of simulated epochs that `chronoscale demo` prints: a row a strategy, a column a number of GPUs."""
-    table = comparison_table(run)
+    table = comparison_table(run, collect([run]))
     rows: dict[str, dict[str, str]] = {}
     for row in table.to_dict("records"):
         ranks = int(row["ranks"])

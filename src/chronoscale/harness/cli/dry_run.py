@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pandas as pd
 
 from chronoscale.harness.cli.output import print_table
-from chronoscale.harness.execute.machine import check_seats, fit_ranks_to_gpus
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.estimate import Estimate, available, estimates
@@ -32,10 +31,7 @@ def print_dry_run(
 
     executed: the command trains here, on the experiment's `ranks`; else it simulates, on its `gpus`. ranks: take these numbers instead.
     """
-    if executed:
-        experiment = fit_ranks_to_gpus(experiment)
-        check_seats(experiment, experiment.ranks)
-    strategies, family = planners(experiment, executed), workflow_of(experiment)
+    strategies, family = planners(experiment, executed), workflow_of(experiment.family)
     work, counts = family.workload(experiment), list(ranks or (experiment.ranks if executed else experiment.gpus))
     have = available()
     reckoned = {(one.strategy, one.ranks): one for one in estimates(strategies, work, counts)}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from chronoscale.harness.cli.experiment_argument import read_experiment, read_timed
 from chronoscale.harness.cli.options import RUNS, AsJson, Dask, Dry, File, Root, Seed, Tornado
-from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.sweep.address import knock
 from chronoscale.interruption import at_once
 
@@ -16,7 +15,7 @@ def profile(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed =
     """Measure operations on this device, fit cost curves, report their held-out error."""
     experiment = read_timed("profile", file, seed, dry_run)
     if dry_run:
-        return _dry("profile", experiment, as_json, ranks=(1,))
+        return _print_dry_run("profile", experiment, as_json, ranks=(1,))
     _steps().profile(experiment, file, root, as_json)
 
 
@@ -24,7 +23,7 @@ def bench(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed = N
     """Train with every strategy for real, on every rank count."""
     experiment = read_timed("bench", file, seed, dry_run)
     if dry_run:
-        return _dry("bench", experiment, as_json, executed=True)
+        return _print_dry_run("bench", _steps().seated(experiment), as_json, executed=True)
     _steps().bench(experiment, file, root, as_json)
 
 
@@ -32,7 +31,7 @@ def validate(file: File, root: Root = RUNS, as_json: AsJson = False, seed: Seed 
     """Execute and replay the same schedules; print the error per operation, iteration and in total, beside the spread of the repeats."""
     experiment = read_timed("validate", file, seed, dry_run)
     if dry_run:
-        return _dry("validate", experiment, as_json, executed=True)
+        return _print_dry_run("validate", _steps().seated(experiment), as_json, executed=True)
     _steps().validate(experiment, file, root, as_json)
 
 
@@ -48,20 +47,24 @@ def simulate(
     """Replay every strategy on every number of GPUs of the cluster."""
     experiment = read_experiment(file, seed, dry_run)
     if dry_run:
-        return _dry("simulate", experiment, as_json)
+        return _print_dry_run("simulate", experiment, as_json)
     knock(dask)
-    _steps().simulate(experiment, file, root, as_json, dask, tornado)
+    with at_once():
+        from chronoscale.harness.cli.sessions import simulating  # noqa: PLC0415 (a command's door)
+
+    simulating.simulate(experiment, file, root, as_json, dask, tornado)
 
 
 def _steps() -> ModuleType:
     with at_once():
-        from chronoscale.harness.cli import steps  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.cli.sessions import executing  # noqa: PLC0415 (a command's door)
 
-    return steps
+    return executing
 
 
-def _dry(command: str, experiment: Experiment, as_json: bool, executed: bool = False, ranks: Sequence[int] | None = None) -> None:
+def _print_dry_run(*arguments: Any, **keywords: Any) -> None:
+    """Do what `dry_run.print_dry_run` does, for a command that ends with it."""
     with at_once():
         from chronoscale.harness.cli.dry_run import print_dry_run  # noqa: PLC0415 (a command's door)
 
-    print_dry_run(command, experiment, as_json, executed=executed, ranks=ranks)
+    print_dry_run(*arguments, **keywords)

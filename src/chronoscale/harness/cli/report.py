@@ -1,4 +1,4 @@
-"""Reports of runs, and their traces for other tools."""
+"""Command `report`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import typer
 
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import stage
-from chronoscale.harness.publish.collect import write_page
-from chronoscale.harness.publish.export import export
+from chronoscale.harness.publish.page import write_page
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.report_folder import DATA
 
@@ -25,16 +24,3 @@ def report(
     with stage("drawing"):
         page = write_page([Run(folder) for folder in folders], out)
     typer.echo(json.dumps({"page": str(page), **json.loads((page.parent / DATA).read_text())}) if as_json else str(page))
-
-
-def trace(
-    folder: Annotated[Path, typer.Argument(help="A run.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("traces"),
-    form: Annotated[
-        str, typer.Option("--format", help="perfetto (Chrome trace-event JSON), chakra (execution traces), or simgrid (a script).")
-    ] = "perfetto",
-    as_json: AsJson = False,
-) -> None:
-    """Export the traces of a run for a timeline viewer or another simulator."""
-    written = export(Run(folder), form, out)
-    typer.echo(json.dumps([str(path) for path in written]) if as_json else "\n".join(str(path) for path in written))

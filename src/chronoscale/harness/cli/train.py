@@ -36,6 +36,6 @@ def train(
     scheduled from what was measured; by one schedule, where the strategy spreads snapshots over ranks or a task's features change."""
     experiment = read_training(file, epochs, name, ranks, elastic, seed)
     with at_once():
-        from chronoscale.harness.cli import training  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.cli.sessions import training  # noqa: PLC0415 (a command's door)
 
     training.train(experiment, file, root, as_json, ranks is None and elastic is None, elastic)

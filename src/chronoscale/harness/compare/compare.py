@@ -58,7 +58,7 @@ def _by_default(planner: Strategy, experiment: Experiment) -> bool:
 
 def _that_plan(experiment: Experiment, candidates: Sequence[str]) -> list[str]:
     """Those of the strategies that can plan for the model and the data."""
-    ranks, workflow = scales_of(experiment)[0], workflow_of(experiment)
+    ranks, workflow = scales_of(experiment)[0], workflow_of(experiment.family)
     work, names = workflow.workload(experiment), []
     costs = datasheet_costs(experiment.cluster)
     for name in candidates:

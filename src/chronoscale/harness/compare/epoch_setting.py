@@ -10,6 +10,7 @@ from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.harness.planning.schedules import plan_preparation
 from chronoscale.harness.runs.passes import PREPARATION, SCHEDULE
 from chronoscale.harness.simulate.plan_and_replay import plan_and_replay
+from chronoscale.simulator.engine import Engine, replaying_with
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.strategy import Strategy
@@ -46,12 +47,14 @@ class EpochSetting:
     costs: CostModel
     uncertainty: UncertaintyKeys
     seed: int
+    engine: Engine
 
     def simulate(self, part: Path) -> SimulatedEpoch:
         """Plan and replay the epoch, and write its schedules to the folder `part`; that there is none is a result, too."""
         planner, work, gpus = self.planner, self.work, self.gpus
         try:
-            result = plan_and_replay(planner, work, gpus, self.cluster, self.costs, self.uncertainty, self.seed)
+            with replaying_with(self.engine):
+                result = plan_and_replay(planner, work, gpus, self.cluster, self.costs, self.uncertainty, self.seed)
         except UserError as error:
             return SimulatedEpoch(refused=str(error))
         if result.point.out_of_memory:

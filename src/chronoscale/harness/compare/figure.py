@@ -1,4 +1,4 @@
-"""Figure of a comparison, and its section in a report, from the run's compare.json."""
+"""Chart of a comparison, and its section in a report, from the run's compare.json."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from chronoscale.harness.compare.outcome import count_gpus, places
 from chronoscale.harness.compare.shown import FILE
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
-from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.reports.charts.error_curves import ErrorCurve, error_curves
+from chronoscale.reports.charts.advice_chart import ErrorCurve, ErrorCurveChart
 
 
 def report_comparison(run: Run, name: str, subject: str) -> Advice:
@@ -32,14 +31,14 @@ def report_comparison(run: Run, name: str, subject: str) -> Advice:
         record["verdict"],
         table,
         record["notes"],
-        drawing(record, name),
+        chart(record, name),
         "simulated" if record["cluster"] else "executed",
         "note",
     )
 
 
-def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
-    """Draw a comparison's validation score against seconds. record: as `summary` returns it. name: of its file."""
+def chart(record: Mapping[str, Any], name: str = "compare") -> ErrorCurveChart:
+    """Return the chart of a comparison's validation score against seconds. record: as `summary` returns it. name: of its file."""
     score = SCORES[record["score"]]
     points = {row["label"]: row for row in record["strategies"]}
     scales, cluster = record["ranks"], record["cluster"]
@@ -54,4 +53,4 @@ def drawing(record: Mapping[str, Any], name: str = "compare") -> Drawing:
         f"Lines are medians over {seeds}, bands their range; {where}, each strategy at its best rate. "
         f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
     )
-    return error_curves(name, panels, score.title, record["naive"], record["target"], caption, is_error=score.better == "lower")
+    return ErrorCurveChart(name, panels, score.title, record["naive"], record["target"], caption, is_error=score.better == "lower")

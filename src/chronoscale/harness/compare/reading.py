@@ -10,8 +10,8 @@ from chronoscale.harness.compare.simulated import refused_sentences, remark_sent
 from chronoscale.harness.compare.target import resolve
 from chronoscale.harness.compare.trainings import Contender, TrainingKey, Trainings, rates_of, seeds_of
 from chronoscale.harness.runs.passes import load_passes, noise_sentences
-from chronoscale.harness.workflows.registry import workflow_of
-from chronoscale.real_exec.training.plans import TEST
+from chronoscale.harness.workflows.execution_registry import execution_of
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import read_json
 from chronoscale.simulator.memory import peaks
 from chronoscale.strategies.schedule import COLLECTIVES, Op, Schedule
@@ -21,7 +21,7 @@ def comparison(trainings: Trainings) -> Comparison:
     """Read what the trainings of a run of `chronoscale compare` reached, and settle its target. Raises UserError as `resolve`."""
     experiment, run, score = trainings.experiment, trainings.run, trainings.score()
     outcomes = _outcomes(trainings, score)
-    scored = workflow_of(experiment).naive_scores(experiment, run)
+    scored = execution_of(experiment.family).naive_scores(experiment, run)
     naive = {name: scores[score.key] for name, scores in scored.items() if score.key in scores}
     best, wanted = {one.label: one.best(score) for one in outcomes}, experiment.compare.target
     if isinstance(wanted, str):  # a strategy's score is that on the fewest ranks

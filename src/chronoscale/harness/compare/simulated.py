@@ -50,7 +50,7 @@ def _settings(experiment: Experiment, run: Run) -> dict[str, EpochSetting | Simu
     """
     gpus = experiment.ranks[0]
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
-    costs, workflow = cluster_costs(experiment, cluster), workflow_of(experiment)
+    costs, workflow = cluster_costs(experiment, cluster), workflow_of(experiment.family)
     data = workflow.store(experiment, run)
     stored = workflow.stored(experiment, data)
     affordable(planners(experiment), stored, [gpus])
@@ -60,7 +60,7 @@ def _settings(experiment: Experiment, run: Run) -> dict[str, EpochSetting | Simu
             _, work = workflow.partition(experiment, run, data, stored, gpus, planner)
         except UserError as error:
             return SimulatedEpoch(refused=str(error))
-        return EpochSetting(planner, work, gpus, cluster, costs, experiment.uncertainty, experiment.seed)
+        return EpochSetting(planner, work, gpus, cluster, costs, experiment.uncertainty, experiment.seed, experiment.engine)
 
     return {name: setting(planner) for name, planner in planners(experiment, executed=True).items()}
 

@@ -19,7 +19,7 @@ from chronoscale.harness.runs.passes import PREPARATION, SCHEDULE, load_schedule
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
 from chronoscale.strategies.schedule import Schedule
 
 FOLDER = "trainings"  # in the run's folder: one folder a training
@@ -184,7 +184,7 @@ class Trainings:
     def _item(self, key: TrainingKey) -> Item:
         """Return what ranks train: the schedule that was timed, with the orders that follow from the seed."""
         name, ranks = key.contender
-        workflow, experiment = workflow_of(self.experiment), at_scale(self.experiment, ranks)
+        workflow, experiment = workflow_of(self.experiment.family), at_scale(self.experiment, ranks)
         data = workflow.store(experiment, self.run)
         parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), ranks, planners(experiment)[name])
         hyper = replace(experiment.hyper, seed=key.seed, events=replace(experiment.hyper.events, patience=0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.harness.workflows.workflow import ProbeCandidate
+from chronoscale.harness.workflows.execution import ProbeCandidate
 from chronoscale.strategies.costing.curves import Curve, curves
 from chronoscale.strategies.costing.request import Ranges, descriptor_ranges
 from chronoscale.strategies.costs import CostModel, durations

@@ -27,7 +27,7 @@ from chronoscale.harness.runs.noise import PASSES
 from chronoscale.harness.runs.passes import load_passes
 from chronoscale.harness.runs.profile_record import PROFILED, ProfileRecord
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
+from chronoscale.harness.workflows.execution import Execution, ProbeCandidate
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.collectives import all_reduces
@@ -52,7 +52,7 @@ def ignore_progress(_: str) -> None:
 
 
 def measure_profile(
-    workflow: Workflow[Any], experiment: Experiment, run: Run, folder: Path, on_progress: OnProgress = ignore_progress
+    execution: Execution[Any], experiment: Experiment, run: Run, folder: Path, on_progress: OnProgress = ignore_progress
 ) -> None:
     """Time short schedules on this machine and fit cost curves to their rows, for every rank count of an experiment: `chronoscale profile`.
 
@@ -63,14 +63,14 @@ def measure_profile(
     begun, load = datetime.now(UTC).isoformat(timespec="seconds"), os.getloadavg()[0]
     work = folder / "work"
     work.mkdir()
-    probes = workflow.probes(experiment, run, work)
+    probes = execution.probes(experiment, run, work)
     tables = []
     timed: list[list[Pass]] = []
     watch = Watch()
     passes = min(experiment.repeats, PASSES)
     for ranks in sorted(set(experiment.ranks)):
         on_progress(f"choosing what to time on {ranks} ranks")
-        requests, epoch_ns, incomplete = _epoch_requests(workflow, experiment, run, ranks)
+        requests, epoch_ns, incomplete = _epoch_requests(execution, experiment, run, ranks)
         chosen = choose_probes(experiment, probes.of(ranks), ranks, requests, epoch_ns, experiment.warming + passes, incomplete)
         items = probe_items(experiment, chosen, ranks, work)
         probe_job = replace(make_job(experiment, f"probes-{ranks}", [item for item, _ in items], work), repeats=passes)
@@ -90,12 +90,13 @@ def measure_profile(
     shutil.rmtree(work)
 
 
-def _epoch_requests(workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
+def _epoch_requests(execution: Execution[Any], experiment: Experiment, run: Run, ranks: int) -> tuple[CostRequests, int, bool]:
     """Return the requests of costs that the experiment's plans and their rows would make, estimated from a datasheet; the longest epoch's
     work by it, ns; and whether requests are missing, since what cannot be executed has no operations of its own here.
     """
     costs = datasheet_costs(experiment.cluster)
     requests, longest, incomplete = CostRequests(costs), 0, False
+    workflow = execution.workflow
     data = workflow.store(experiment, run)
     work = workflow.stored(experiment, data)
     for planner in planners(experiment).values():

@@ -9,8 +9,8 @@ from pathlib import Path
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.training.checkpoint import epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.real_exec.training.epoch_record import epoch_records
 
 
 @contextmanager

@@ -32,10 +32,10 @@ from chronoscale.harness.planning.estimate import affordable
 from chronoscale.harness.planning.schedules import plan_with_costs_on_demand
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.noise import PASSES, Noise
-from chronoscale.harness.runs.passes import PLANNED, idle_ranks, launch_sentences, load_passes, noise_sentences
+from chronoscale.harness.runs.passes import COSTS, PLANNED, idle_ranks, launch_sentences, load_passes, noise_sentences
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.registry import workflow_of
-from chronoscale.harness.workflows.workflow import ProbeCandidate, Workflow
+from chronoscale.harness.workflows.execution import Execution, ProbeCandidate
+from chronoscale.harness.workflows.execution_registry import execution_of
 from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks.launch import launch
@@ -46,7 +46,6 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
-COSTS = "costs.json"  # of a piece whose strategies are replayed: fitted to the probes beside them
 PROBES = "probes"
 
 
@@ -86,7 +85,8 @@ def execute(
     Raises UserError before any rank starts for a strategy that can only be simulated, for a schedule that does not fit in memory, and as
     `check_seats`. Warns of ranks without work, and of noise.
     """
-    strategies, workflow = planners(experiment, executed=True), workflow_of(experiment)
+    strategies, execution = planners(experiment, executed=True), execution_of(experiment.family)
+    workflow = execution.workflow
     check_seats(experiment, experiment.ranks)
     data = workflow.store(experiment, run)
     work = workflow.stored(experiment, data)
@@ -95,7 +95,7 @@ def execute(
     plans: dict[int, dict[str, Plan]] = {}
     for ranks in experiment.ranks:
         if not (run.folder / f"ranks-{ranks}").exists():
-            costs: Callable[[], CostModel] = partial(planning_costs, workflow, experiment, run, ranks, on_progress)
+            costs: Callable[[], CostModel] = partial(planning_costs, execution, experiment, run, ranks, on_progress)
             partitions = {name: workflow.partition(experiment, run, data, work, ranks, planner) for name, planner in strategies.items()}
             plans[ranks] = {
                 name: Plan(planner, *plan_with_costs_on_demand(planner, partitions[name][1], ranks, costs), *partitions[name])
@@ -109,7 +109,7 @@ def execute(
         probes: list[tuple[Item, Schedule]] = []
         if replayed and named is None:
             schedules = [plan.schedule for plan in plans[ranks].values()]
-            probes = _probe_items(workflow, experiment, run, schedules, ranks, part, takes_probe)
+            probes = _probe_items(execution, experiment, run, schedules, ranks, part, takes_probe)
         asked = make_job(experiment, f"ranks-{ranks}", interleave(items, [item for item, _ in probes]), part)
         run_attempts(asked, ranks, part, [item.label for item in items], experiment.attempts if replayed else 1, on_progress)
         if probes:
@@ -154,7 +154,7 @@ def _strategy_items(experiment: Experiment, plans: Mapping[str, Plan], data: Pat
 
 
 def _probe_items(
-    workflow: Workflow[Any],
+    execution: Execution[Any],
     experiment: Experiment,
     run: Run,
     schedules: Sequence[Schedule],
@@ -165,7 +165,7 @@ def _probe_items(
     """Probes of what replays of the schedules will ask of costs."""
     requests, epoch_ns = replay_requests(schedules, datasheet_costs(experiment.cluster))
     (folder := part / PROBES).mkdir()
-    candidates = filter(takes_probe, workflow.probes(experiment, run, folder).of(ranks))
+    candidates = filter(takes_probe, execution.probes(experiment, run, folder).of(ranks))
     chosen = choose_probes(experiment, candidates, ranks, requests, epoch_ns, experiment.warming + experiment.repeats)
     return probe_items(experiment, chosen, ranks, folder)
 

@@ -22,7 +22,7 @@ from chronoscale.harness.runs.noise import PASSES, Noise
 from chronoscale.harness.runs.profile_record import PROFILED, ProfileRecord
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.start import find_runs, load_experiment
-from chronoscale.harness.workflows.workflow import Workflow
+from chronoscale.harness.workflows.execution import Execution
 from chronoscale.modules import fingerprints
 from chronoscale.real_exec.measurement.environment import device_name, fingerprint
 from chronoscale.real_exec.measurement.rates import DeviceRates, measure_rates
@@ -38,7 +38,7 @@ PROFILE_KEYS = ("threads", "device", "share_gpu", "transfer_thread", "bus", "net
 
 
 def planning_costs(
-    workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
+    execution: Execution[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> CostModel:
     """Return the costs by which strategies plan that ask for durations, for `chronoscale bench`.
 
@@ -50,7 +50,7 @@ def planning_costs(
     profiled = (run.folder / FOLDER).exists() or find_profile(experiment, run.folder.parent) is not None
     if experiment.costs == "auto" and not profiled:
         return device_costs(experiment, run)
-    return fitted_costs(workflow, experiment, run, ranks, on_progress)
+    return fitted_costs(execution, experiment, run, ranks, on_progress)
 
 
 def device_costs(experiment: Experiment, run: Run) -> CostModel:
@@ -68,7 +68,7 @@ def device_costs(experiment: Experiment, run: Run) -> CostModel:
 
 
 def fitted_costs(
-    workflow: Workflow[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
+    execution: Execution[Any], experiment: Experiment, run: Run, ranks: int, on_progress: OnProgress = ignore_progress
 ) -> FittedCosts:
     """Return cost curves fitted on this machine with `ranks` ranks busy, to plan with: of the file that the experiment names; else of the
     newest profile of the same experiment (a warning says which); else of one that is measured now, a piece of `run`.
@@ -88,7 +88,7 @@ def fitted_costs(
             warnings.warn(sentence + doubt, ChronoscaleWarning, stacklevel=2)
             run.piece(FOLDER, partial(_copy, earlier.folder / FOLDER))
         else:
-            run.piece(FOLDER, partial(measure_profile, workflow, experiment, run, on_progress=on_progress))
+            run.piece(FOLDER, partial(measure_profile, execution, experiment, run, on_progress=on_progress))
     return FittedCosts.load(folder / f"costs-{ranks}.json", extrapolate=True)
 
 

@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import ChronoscaleWarning, UserError
-from chronoscale.harness.execute.execution import COSTS
 from chronoscale.harness.execute.machine import machine_for, machines, this_device
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.planning.cost_models import costs_of_file, names_cost_file
-from chronoscale.harness.runs.passes import SPANS, load_passes, load_schedules
+from chronoscale.harness.runs.passes import COSTS, SPANS, load_passes, load_schedules
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.measurement.environment import device_name

@@ -10,7 +10,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.idle import warn_of_idle_ranks
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.training_record import FOLDER, idle_ranks, result
-from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.harness.workflows.execution_registry import execution_of
 from chronoscale.reports.training_run import TrainingRun
 
 
@@ -18,11 +18,11 @@ def run_training(experiment: Experiment, run: Run) -> TrainingRun:
     """Train an experiment for `chronoscale train`, in its run's folder; return its epochs, and write a timeline (timeline.json) of them
     unless ranks are virtual.
 
-    Raises as `Workflow.train` and `check_seats`.
+    Raises as `Execution.train` and `check_seats`.
     """
     ranks = max(experiment.ranks)
     check_seats(experiment, [ranks])
-    workflow_of(experiment).train(experiment, run, partial(rough_costs, experiment, run, ranks))
+    execution_of(experiment.family).train(experiment, run, partial(rough_costs, experiment, run, ranks))
     training = result(run, ranks)
     warn_of_idle_ranks(idle_ranks(run))
     if not experiment.virtual:

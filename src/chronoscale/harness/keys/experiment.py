@@ -169,6 +169,11 @@ class Experiment(Part):
         "datasheet; a run says what it did not capture, and why",
     )
     contention: bool = Field(True, description="simulated: rows that run side by side share memory bandwidth, SMs and links")
+    engine: Literal["native", "simpy"] = Field(
+        "native",
+        description="simulated: what replays schedules, the native library or SimPy in Python; both give the same times to the nanosecond, "
+        "and SimPy takes some 20 times as long",
+    )
     uncertainty: UncertaintyKeys = Field(UncertaintyKeys(), description="simulated: what is not known of the time that things take")
     assumptions: AssumptionKeys = Field(AssumptionKeys(), description="simulated: all that is assumed of the cluster, drawn together")
     failures: FailureKeys | None = Field(None, description="simulated: a training of `epochs` epochs whose GPUs fail")

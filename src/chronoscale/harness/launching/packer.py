@@ -34,7 +34,7 @@ class JobPacker:
 
     def job(self, ranks: int) -> Job:
         """Make the job on a number of ranks. Raises UserError as planning does."""
-        workflow = workflow_of(self.experiment)
+        workflow = workflow_of(self.experiment.family)
         data = workflow.store(self.experiment, self.run)
         work = workflow.stored(self.experiment, data)
         (folder := self.run.folder / f"ranks-{ranks}").mkdir()

@@ -29,7 +29,6 @@ from chronoscale.harness.runs.training_record import FOLDER, result
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.report import Report
-from chronoscale.reports.report_folder import write
 from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
 from chronoscale.reports.training_run import TrainingRun
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
@@ -109,14 +108,6 @@ def collect(given: Sequence[Run]) -> Report:
     )
 
 
-def write_page(runs: Sequence[Run], out: Path) -> Path:
-    """Write the HTML page of `chronoscale report` over runs, with tables and figures, to the folder `out`; return its index.html.
-
-    Raises UserError as `collect`.
-    """
-    return write(collect(runs), out)
-
-
 def _names(runs: Sequence[Run]) -> dict[Path, str]:
     """Return the names of runs in a report: the folder's name, or its path where two have one name."""
     counts = Counter(run.folder.name for run in runs)
@@ -125,7 +116,7 @@ def _names(runs: Sequence[Run]) -> dict[Path, str]:
 
 def _doubts(run: Run, experiment: Experiment) -> list[str]:
     """List in sentences which results of a run are missing, and the reasons to doubt the others."""
-    notes = inventory.missing(run, experiment) + workflow_of(experiment).notes(experiment, run)
+    notes = inventory.missing(run, experiment) + workflow_of(experiment.family).notes(experiment, run)
     profile = run.folder / "profile"
     if (profile / PROFILED).exists() and (record := ProfileRecord.load_from(profile)).run != run.folder.name:
         notes.append(f"{record.sentence}.")
@@ -175,6 +166,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
 
 
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
+    notes += [f"{line[0].upper()}{line[1:]}." for line in points.engine_sentences(run)]
     notes += points.refused_sentences(run)
     notes += [f"{line}." for line in points.left_out_sentences(run)]
     assumed = assumed_of(run)

@@ -13,7 +13,7 @@ from chronoscale.harness.runs.passes import SCHEDULE
 from chronoscale.harness.runs.points import FILE, SimulatedPoint
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER, ended
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.plugins import names_file
 
 

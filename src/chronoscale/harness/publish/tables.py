@@ -8,7 +8,6 @@ import pandas as pd
 
 from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.display.cell import Cell
-from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs import passes, points
 from chronoscale.harness.runs.assumed import assumed_of
 from chronoscale.harness.runs.passes import load_schedules, with_noise
@@ -17,6 +16,7 @@ from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.numbers import number
+from chronoscale.reports.report import Report
 from chronoscale.reports.sensitivity import StrategyEffect, largest_effects
 from chronoscale.reports.tables import FAILURE_COLUMNS, breakdown, comparison
 
@@ -27,14 +27,16 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def comparison_table(run: Run) -> pd.DataFrame:
+def comparison_table(run: Run, report: Report) -> pd.DataFrame:
     """Return the table that `chronoscale bench` and `simulate` print of a run: a row a strategy and number of ranks; of scores only the
     first.
+
+    report: of the run alone, as `collect` returns it.
     """
-    table = pd.concat([comparison(section) for section in collect([run]).sections], ignore_index=True)
+    table = pd.concat([comparison(section) for section in report.sections], ignore_index=True)
     keys = [(str(name), int(ranks)) for name, ranks in zip(table["strategy"], table["ranks"], strict=True)]
     experiment = load_experiment(run)
-    rate = workflow_of(experiment).rate
+    rate = workflow_of(experiment.family).rate
     rates = {
         (name, ranks): rate(experiment, plan) for ranks, folder in run.numbered("ranks-") for name, plan in load_schedules(folder).items()
     }
@@ -46,7 +48,7 @@ def comparison_table(run: Run) -> pd.DataFrame:
     return with_noise(run, shown)
 
 
-def assumption_table(run: Run) -> pd.DataFrame:
+def assumption_table(report: Report) -> pd.DataFrame:
     """Return how a simulation's results depend on its assumptions, for `chronoscale simulate`: a row an assumption; none where none is
     made.
 
@@ -54,7 +56,7 @@ def assumption_table(run: Run) -> pd.DataFrame:
     """
     rows = [
         {"assumption": rest.assumption, "from": rest.low, "to": rest.high} | {moved.strategy: _moves(moved) for moved in rest.strategies}
-        for section in collect([run]).sections
+        for section in report.sections
         for rest in largest_effects(section)
     ]
     return pd.DataFrame(rows)
@@ -97,12 +99,12 @@ def with_conclusions(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(conclusions=pd.Series(found, index=table.index, dtype=object))
 
 
-def breakdown_table(run: Run) -> pd.DataFrame:
+def breakdown_table(report: Report) -> pd.DataFrame:
     """Return where an epoch's time goes (computing, copies, …), which `chronoscale bench` and `train` print: seconds of a rank, and shares.
 
     A row a strategy and number of ranks, of a training also a stage; no rows where nothing ran.
     """
-    frames = [frame for section in collect([run]).sections if len(frame := breakdown(section))]
+    frames = [frame for section in report.sections if len(frame := breakdown(section))]
     if not frames:
         return pd.DataFrame()
     table = pd.concat(frames, ignore_index=True)

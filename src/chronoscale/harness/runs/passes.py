@@ -11,7 +11,7 @@ from chronoscale.datasets.scores import Scores
 from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.noise import Noise
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.records import read_array, read_json, reading
 from chronoscale.strategies.evaluation.fidelity import TOTAL
@@ -22,6 +22,7 @@ HINT = "; `costs: fitted` measures a profile of this experiment instead"
 SCHEDULE = ".schedule.parquet"
 PREPARATION = ".prepare.parquet"  # what a strategy does once before the first epoch
 PLANNED = "planned.json"  # of a run's `ranks-<n>`: strategies whose plans asked for durations, and the name of the costs that said them
+COSTS = "costs.json"  # of a `ranks-<n>` whose strategies are replayed: fitted to the probes beside them
 SPANS = ".spans.json"  # beside a replay: epochs of its draws, ns
 
 

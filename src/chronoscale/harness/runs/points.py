@@ -29,7 +29,8 @@ class SimulatedPoint:
     whose devices fail, where any do. few: operations whose costs rest on too few samples. constant_bytes: as of
     `simulator.uncertainty.assumptions.Scenario`. assumed: what the user's cluster file leaves out, and what stands in its place. links: the
     busiest ones; none where no link was modelled. steps, targets, mathematics: what an epoch trains on (`strategies.trained_work`).
-    summary, op_seconds: the figures that a trace would give, of a point that was replayed some iterations at a time and has none.
+    summary, op_seconds: the figures that a trace would give, of a point that was replayed some iterations at a time and has none. engine:
+    that replayed, "native" or "simpy"; '' in runs of earlier versions.
     """
 
     strategy: str
@@ -56,6 +57,7 @@ class SimulatedPoint:
     steps: int = 0
     targets: int = 0
     mathematics: str = ""
+    engine: str = ""
 
     @property
     def band(self) -> Band:
@@ -96,3 +98,9 @@ def left_out_sentences(run: Run) -> list[str]:
 def refused_sentences(run: Run) -> list[str]:
     """Return a sentence for each strategy and number of GPUs of a simulation that does not fit in the GPUs' memory, and why."""
     return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in points_of(run) if point.out_of_memory]
+
+
+def engine_sentences(run: Run) -> list[str]:
+    """Return a sentence, in a list, on a run in which SimPy has replayed anything; [] where the native library replayed everything."""
+    slowly = any(point.engine == "simpy" for point in points_of(run))
+    return ["epochs were replayed by SimPy, not by the native library; the times are the same to the nanosecond"] * slowly

@@ -12,8 +12,8 @@ from chronoscale.datasets.scores import Scores, scores_present
 from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Job, Settings
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
-from chronoscale.real_exec.training.plans import ENDED, TEST, TrainingEnd
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
+from chronoscale.real_exec.training.training_end import ENDED, TEST, TrainingEnd
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.training_run import Activity, Epoch, TrainingRun

@@ -13,6 +13,7 @@ from chronoscale.harness.runs.assumed import PIECE, AssumedRecord
 from chronoscale.harness.runs.points import SimulatedPoint, points_of
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
+from chronoscale.simulator.engine import Engine, replaying_with
 from chronoscale.simulator.uncertainty.assumptions import Scenario
 from chronoscale.simulator.uncertainty.effect import Effect
 from chronoscale.simulator.uncertainty.joint import Conclusion, JointResult
@@ -23,7 +24,10 @@ from chronoscale.strategies.schedule import Schedule
 
 
 class AssumedSetting(NamedTuple):
-    """What joint assumptions begin with: the machines of the most `gpus`, costs, and classes of devices; draws: how many; seed: theirs."""
+    """What joint assumptions begin with: the machines of the most `gpus`, costs, and classes of devices.
+
+    draws: how many; seed: theirs; engine: that replays.
+    """
 
     gpus: int
     machines: Cluster
@@ -31,6 +35,7 @@ class AssumedSetting(NamedTuple):
     classes: Uncertainty
     draws: int
     seed: int
+    engine: Engine
 
 
 def simulate_assumed(setting: AssumedSetting, run: Run, on_progress: Callable[[str], None] = lambda _: None) -> None:
@@ -42,7 +47,8 @@ def simulate_assumed(setting: AssumedSetting, run: Run, on_progress: Callable[[s
     gpus = setting.gpus
     points = [point for point in points_of(run) if point.gpus == gpus and not point.out_of_memory and point.summary is None]
     if setting.draws and points:
-        run.piece(f"{PIECE}{gpus:05d}", partial(_simulate, setting, run, points, on_progress))
+        with replaying_with(setting.engine):
+            run.piece(f"{PIECE}{gpus:05d}", partial(_simulate, setting, run, points, on_progress))
 
 
 def _simulate(setting: AssumedSetting, run: Run, points: list[SimulatedPoint], on_progress: Callable[[str], None], part: Path) -> None:

@@ -13,7 +13,7 @@ from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.harness.planning.schedules import plan_epoch, plan_preparation
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
-from chronoscale.simulator.engine import replay
+from chronoscale.simulator.engine import engine_in_use, replay
 from chronoscale.simulator.launches import Launches
 from chronoscale.simulator.memory import check, peaks
 from chronoscale.simulator.network.traffic import LinkTraffic, busiest_links, link_utilisation
@@ -73,6 +73,7 @@ def plan_and_replay(
         assumed=cluster.assumed,
         targets=schedule.targets,
         mathematics=schedule.mathematics,
+        engine=engine_in_use(),
         links=busiest_links(link_utilisation(crossed, trace.span_ns)),
         draws_s=tuple((spans / 1e9).tolist()) if uncertain.random else (),
     )

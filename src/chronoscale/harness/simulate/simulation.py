@@ -21,6 +21,7 @@ from chronoscale.harness.simulate.streaming import stream_point
 from chronoscale.harness.sweep.made_folder import sweep_pieces
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.simulator import presets
+from chronoscale.simulator.engine import replaying_with
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.traffic import link_utilisation
 from chronoscale.simulator.uncertainty.spec import CERTAIN, Uncertainty
@@ -40,15 +41,19 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
     does not hold is replayed some iterations at a time where its strategy can: only figures are written. on_progress: called with a line of
     text now and then. dask: address of a scheduler whose workers plan and replay; what reads the dataset (`PointSetting.reads`) stays here.
 
-    Raises UserError before anything is planned for a schedule that this machine's memory does not hold; and where no strategy fits in the
-    GPUs' memory, which ends the run: it would not fit the next time; and as `on_cluster`. Warns of ranks without work.
+    Raises UserError before anything is planned for a schedule that this machine's memory does not hold, for one that is replayed some
+    iterations at a time where the engine is SimPy; and where no strategy fits in the GPUs' memory, which ends the run: it would not fit the
+    next time; and as `on_cluster`. Warns of ranks without work.
     """
     cluster = replace(presets.cluster(experiment.cluster), contention=experiment.contention)
     _check_fabric(experiment.cluster, presets.scaled(cluster, max(experiment.gpus)))
     costs, strategies = cluster_costs(experiment, cluster), planners(experiment)
-    workflow = workflow_of(experiment)
+    workflow = workflow_of(experiment.family)
     work = workflow.workload(experiment)
     streamed = affordable(strategies, work, experiment.gpus)
+    if streamed and experiment.engine != "native":
+        names = ", ".join(f"{name} on {gpus} GPUs" for name, gpus in sorted(streamed))
+        raise UserError(f"engine: {experiment.engine} replays whole epochs alone, and of {names} memory holds a part; leave it out")
     works = workflow.partition_for_simulation(experiment, work, experiment.gpus, run)
     points = [(gpus, name) for gpus in experiment.gpus for name in strategies]
     settings = {
@@ -75,7 +80,7 @@ def assumed_setting(experiment: Experiment) -> AssumedSetting:
     cluster, gpus = replace(presets.cluster(experiment.cluster), contention=experiment.contention), max(experiment.gpus)
     classes = Uncertainty(classes=experiment.uncertainty.stated.classes)
     costs, machines = cluster_costs(experiment, cluster), presets.scaled(cluster, gpus)
-    return AssumedSetting(gpus, machines, costs, classes, experiment.assumptions.draws, experiment.seed)
+    return AssumedSetting(gpus, machines, costs, classes, experiment.assumptions.draws, experiment.seed, experiment.engine)
 
 
 def _piece(gpus: int, strategy: str) -> str:
@@ -110,6 +115,10 @@ class PointSetting:
 
     def simulate(self, part: Path) -> None:
         """Plan and replay the epoch, and write its record, schedule, trace and bytes by link to the folder `part`."""
+        with replaying_with(self.experiment.engine):
+            self._simulate(part)
+
+    def _simulate(self, part: Path) -> None:
         experiment = self.experiment
         result = self._replay(self.works[self.gpus], self.gpus)
         schedule, trace = result.schedule, result.trace
@@ -141,7 +150,7 @@ class PointSetting:
         elif not self.cut:
             work = self.work
         else:
-            work = workflow_of(self.experiment).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
+            work = workflow_of(self.experiment.family).partition_for_simulation(self.experiment, self.work, (gpus,), None)[gpus]
         result = self._replay(work, gpus)
         if result.point.out_of_memory:
             raise UserError(result.point.out_of_memory)

@@ -8,6 +8,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.planning.schedules import plan_stretches
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.simulator import presets
+from chronoscale.simulator.engine import engine_in_use
 from chronoscale.simulator.long_epochs.replay import replay_stretches
 from chronoscale.simulator.network.traffic import busiest_links
 from chronoscale.strategies.cluster import Cluster
@@ -49,5 +50,6 @@ def stream_point(
         partition="" if work.partition is None or not planner.partitioned else work.partition.origin,
         out_of_memory=out_of_memory,
         summary=result.summary,
+        engine=engine_in_use(),
         op_seconds={str(op): float(seconds) for op, seconds in result.op_seconds.items()},
     )

@@ -1,16 +1,14 @@
-"""Workflow: how the experiments of one family are run: data stored, planned with, partitioned, probed and trained on."""
+"""Workflow: how the experiments of one family come to what is planned with: data stored, counted, partitioned. It needs no torch."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.real_exec.job import Item
-from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
@@ -18,31 +16,9 @@ from chronoscale.strategies.workload import Workload
 E = TypeVar("E", bound=Experiment)
 
 
-class ProbeCandidate(NamedTuple):
-    """Short schedule that `chronoscale profile` may run on this machine to fit cost curves to the times of its rows.
-
-    label: unique name, of its files, too. item: writes the schedule and its data to files, and returns what ranks execute (an item of a
-    job); called only for a candidate that is chosen.
-    """
-
-    label: str
-    schedule: Schedule
-    item: Callable[[], Item]
-
-
-class Probes(ABC):
-    """Source of the probes (short schedules to time) of one experiment, for `chronoscale profile` and `chronoscale validate`."""
-
-    @abstractmethod
-    def of(self, ranks: int) -> Iterator[ProbeCandidate]:
-        """Yield the probes that may be timed on `ranks` ranks, the most important first. Data of those that the caller does not take are
-        dropped.
-        """
-
-
 class Workflow(ABC, Generic[E]):
     """Steps of the command line that differ between the families of dynamic graphs (snapshots, event streams, signals): how an experiment's
-    data are opened, stored and counted, its strategies planned with, probed and trained. Commands use it without knowing the family.
+    data are opened, stored, counted and cut. Commands use it without knowing the family; those that execute, `Execution` besides.
     """
 
     @abstractmethod
@@ -63,22 +39,6 @@ class Workflow(ABC, Generic[E]):
     @abstractmethod
     def stored(self, experiment: E, folder: Path) -> Workload:
         """Return the counts, model's shape and hyper-parameters to plan with, of the data that `store` has put in `folder`."""
-
-    @abstractmethod
-    def probes(self, experiment: E, run: Run, folder: Path) -> Probes:
-        """Return the short schedules that `chronoscale profile` may time for an experiment.
-
-        run: keeps the stored data that they read. folder: where their own files go.
-        """
-
-    @abstractmethod
-    def train(self, experiment: E, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        """Train an experiment for `chronoscale train`: `experiment.epochs` epochs on the largest of its rank counts, with its first
-        strategy, into the run's folder `train`.
-
-        A run that was killed goes on after its last whole epoch. rough_costs: called for the costs to plan with before anything is
-        measured. Raises UserError before anything starts for a strategy that cannot train, and for a schedule that does not fit in memory.
-        """
 
     @abstractmethod
     def size(self, work: Workload) -> str:
@@ -108,11 +68,6 @@ class Workflow(ABC, Generic[E]):
         UserError as `partition`.
         """
         return dict.fromkeys(counts, work)
-
-    def naive_scores(self, experiment: E, run: Run) -> Mapping[str, Mapping[str, float]]:
-        """Return scores on validation of predictions that need no model, by name, which `chronoscale compare` puts beside trainings; none
-        where the family has no such predictions. run: whose stored data are read."""
-        return {}
 
     def notes(self, experiment: E, run: Run) -> list[str]:
         """Return sentences that a report prints beside a run's results, such as what was left out of an epoch."""

@@ -11,8 +11,9 @@ from torch import Tensor
 from chronoscale.errors import MachineError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.device_lanes import DeviceLanes, Event, Graph
-from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, LaunchSummary, merge_rows
+from chronoscale.real_exec.execution.graph_blocks import GraphBlocks, merge_rows
 from chronoscale.real_exec.execution.lanes import Lanes
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.real_exec.execution.losses import LossShare
 from chronoscale.real_exec.execution.program import EpochResult, Program
 from chronoscale.real_exec.execution.task import Task

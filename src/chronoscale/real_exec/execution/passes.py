@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chronoscale.real_exec.execution.graph_blocks import LaunchSummary
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.trace import Trace

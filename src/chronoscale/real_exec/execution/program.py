@@ -8,7 +8,8 @@ from typing import Protocol
 
 from chronoscale.datasets.scores import require_score
 from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.graph_blocks import NOT_CAPTURED, GraphBlocks, LaunchSummary
+from chronoscale.real_exec.execution.graph_blocks import NOT_CAPTURED, GraphBlocks
+from chronoscale.real_exec.execution.launch_summary import LaunchSummary
 from chronoscale.real_exec.execution.task import Task
 
 

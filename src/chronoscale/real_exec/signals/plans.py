@@ -10,7 +10,8 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
-from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import SignalFeeding
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.attention import AttentionState
@@ -15,6 +14,7 @@ from chronoscale.real_exec.execution.transfers import acquire, record_use
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.groups import groups_of
 from chronoscale.strategies.workload import Hyper
 
 SnapshotKey = tuple[int, int]  # (unit, step)
@@ -77,14 +77,6 @@ class ResidencyPlan:
             previous = unit
         plan.groups = groups_of(schedule)
         return plan
-
-
-def groups_of(schedule: Schedule) -> dict[int, int]:
-    """Return, for each iteration of a schedule, how many snapshot groups it trains over all ranks, as its loss is their mean."""
-    rows = schedule.tasks(Op.BACKWARD)
-    pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
-    iterations, counts = np.unique(pairs[0], return_counts=True)
-    return dict(zip(iterations.tolist(), counts.tolist(), strict=True))
 
 
 def acquire_graph(graph: CSR) -> CSR:

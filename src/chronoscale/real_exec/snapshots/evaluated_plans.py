@@ -14,7 +14,8 @@ from chronoscale.real_exec.snapshots.material import shared_material
 from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, ScoredSplits
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice

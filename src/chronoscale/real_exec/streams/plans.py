@@ -15,7 +15,8 @@ from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 

@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling.affinity import Roots, thread_affinity
-from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, reason_unbound
-from chronoscale.cuda_ext.native.loader import cpu_library
+from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, choose_processors
 from chronoscale.cuda_ext.sampling import bound_threads
-from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
-from chronoscale.errors import MachineError, UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.ranks.membership import Membership
 from chronoscale.strategies.workload import Hyper
@@ -49,27 +44,6 @@ class SamplingThreads:
         """Unbind this rank's sampling threads, after an epoch."""
         if self.cpus:
             bound_threads.unbind()
-
-
-def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
-    """Return the processors to which one of a machine's ranks can bind its neighbour-sampling threads, or None, and a note that says why.
-
-    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': as the system reports it.
-    rank, ranks: on this machine. Raises UserError for a file that does not parse.
-    """
-    if threads < 2:
-        return None, ""
-    topology = CpuTopology.load(Path(file)) if file else None
-    try:
-        if cpu_library() is None:
-            raise MachineError("there is no native library")
-        topology = CpuTopology.detect() if topology is None else topology.restricted_to(os.sched_getaffinity(0))
-        own = topology.share_of(rank, ranks)
-        if threads > len(own):
-            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(topology)} CPUs")
-        return (None, note) if (note := reason_unbound(own)) else (own, "")
-    except (UserError, MachineError) as error:
-        return None, f"sampling threads are not bound: {error}"
 
 
 def _roots(data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:

@@ -24,8 +24,10 @@ from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.ranks import positions
 from chronoscale.real_exec.ranks.rank import leave, serve
 from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
-from chronoscale.real_exec.training.checkpoint import CHECKPOINT, EpochRecord, epoch_records, restore, save_epoch
-from chronoscale.real_exec.training.plans import ENDED, Plan, TrainingEnd
+from chronoscale.real_exec.training.checkpoint import CHECKPOINT, restore, save_epoch
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
+from chronoscale.real_exec.training.plans import Plan
+from chronoscale.real_exec.training.training_end import ENDED, TrainingEnd
 from chronoscale.records import write_atomically
 
 ENTRY = "chronoscale.real_exec.training.epoch_loop"

@@ -15,9 +15,6 @@ from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
-ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
-TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
-
 
 class Plan(NamedTuple):
     """A schedule that an epoch of real training follows, and this rank's program that executes it.
@@ -30,14 +27,6 @@ class Plan(NamedTuple):
     schedule: Schedule
     program: Program
     timed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingEnd:
-    """Content of ENDED in the folder of a training: how many epochs were trained, and the one whose model is tested (None: the last)."""
-
-    epochs: int
-    best: int | None = None
 
 
 class Plans(Protocol):

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from chronoscale.reports.charts.advice_chart import ErrorCurve
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import INK, MUTED, Look, looks
 from chronoscale.reports.numbers import seconds
-
-
-class ErrorCurve(NamedTuple):
-    """Curve of one strategy: seconds of training after each epoch, and every seed's score there.
-
-    scores: one sequence a seed; a shorter one ended early.
-    """
-
-    label: str
-    epoch_s: float
-    scores: Sequence[Sequence[float]]
 
 
 def error_curves(

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from chronoscale.reports.charts.advice_chart import Mark
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import INK, MUTED, looks
 
 LABELLED = 12  # points of a front that carry their names; of more, these are spread over it
-
-
-class Mark(NamedTuple):
-    """Mark of one candidate of `chronoscale advise` in a report's Pareto chart.
-
-    label: whose colour it has; name: shown where it is on the front; target_us: an epoch's microseconds for each target that it trains on,
-    gpu_us: times GPUs; low, high: ends of target_us in nine tenths of the draws, NaN without draws.
-    """
-
-    label: str
-    name: str
-    target_us: float
-    gpu_us: float
-    front: bool
-    low: float = float("nan")
-    high: float = float("nan")
 
 
 def pareto(name: str, marks: Sequence[Mark]) -> Drawing:

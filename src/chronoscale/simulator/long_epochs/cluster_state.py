@@ -40,7 +40,7 @@ def replay_stretch(
     launches: Launches | None,
     state: ClusterState,
     shares: Shares | None = None,
-    engine: Engine = "native",
+    engine: Engine | None = None,
 ) -> tuple[Ints, Ints, ClusterState]:
     """Simulate one stretch (a part of an epoch too long for memory) from where the one before left the cluster.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from scipy.stats import kendalltau
+import numpy as np
 
 Order = Literal["right", "wrong", "predicted alike", "within spread", "one repeat"]
 
@@ -69,4 +69,9 @@ def rank_correlation(times: Sequence[EpochTimes]) -> float:
     """
     if len(times) < 2:
         return float("nan")
-    return float(kendalltau([epoch.predicted_s for epoch in times], [epoch.measured_s for epoch in times]).statistic)
+    predicted, measured = (
+        np.array([np.sign(one - two) for one, two in combinations(seconds, 2)])
+        for seconds in ([epoch.predicted_s for epoch in times], [epoch.measured_s for epoch in times])
+    )
+    untied = np.sqrt(float(np.abs(predicted).sum()) * float(np.abs(measured).sum()))
+    return float(predicted @ measured) / untied if untied else float("nan")

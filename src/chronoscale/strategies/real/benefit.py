@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,14 +37,34 @@ class Benefit:
         return self.times[first] + np.where(second >= 0, self.times[second], 0.0) - saved
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _SameInputs:
+    """Workload and costs as the key of a cache; keys of the very same objects are equal. Values of cost models have no hash."""
+
+    workload: Workload
+    costs: CostModel
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameInputs) and self.workload is other.workload and self.costs is other.costs
+
+    def __hash__(self) -> int:
+        return id(self.workload)
+
+
 def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
     """Estimate the times of all snapshot groups, and what every pair would save on one GPU, for REAL's schedulers (t and R of §5.1): the
     planner's own rows are timed with `costs`.
 
     Times are with type I reuse (of what consecutive snapshots of a group have in common), savings from type II (of snapshots that two
     groups share). Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without
-    sharing, so what overlap hides is not counted as saved.
+    sharing, so what overlap hides is not counted as saved. The latest result is remembered: strategies, and numbers of GPUs, share it.
     """
+    return _compute(_SameInputs(workload, costs))
+
+
+@lru_cache(maxsize=1)
+def _compute(inputs: _SameInputs) -> Benefit:
+    workload, costs = inputs.workload, inputs.costs
     lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
     stride, size = workload.hyper.stride, workload.hyper.group_size
     alone = _pair_times(lowering, np.arange(n), None, 0, costs)

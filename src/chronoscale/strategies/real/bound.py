@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ COUNTS = 6  # numbers of iterations that are bounded one by one
 SLOPES = np.linspace(0.0, 1.0, 33)
 
 
+@lru_cache(maxsize=1)
 def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     """Return a time, ns, that no schedule of these snapshot groups on `gpus` GPUs can beat (REAL's problem, eq. 9-12).
 
@@ -39,7 +41,7 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     for every m from some M on. Of a band wider than `MAX_WIDTH` the outer part is cut, and what it could save at most (half of each group's
     largest saving, a feasible dual) is taken off the work.
 
-    Raises UserError for 0 GPUs, or where a pair saves more than it takes.
+    The latest bound is remembered: strategies share it. Raises UserError for 0 GPUs, or where a pair saves more than it takes.
     """
     if gpus < 1:
         raise UserError(f"at least one GPU is needed, got {gpus}")

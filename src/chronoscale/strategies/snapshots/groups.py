@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.schedule import Ints
+from chronoscale.strategies.schedule import Ints, Op, Schedule
 
 CAPACITY = 2  # groups a GPU and iteration (REAL §5.1)
 
@@ -82,3 +82,11 @@ def deal(groups: int, ranks: int, each: int = 1) -> Placement:
         raise UserError(f"at least one GPU is needed, got {ranks}")
     unit = np.arange(groups)
     return Placement(ranks, unit // each % ranks, unit // (each * ranks), unit % each)
+
+
+def groups_of(schedule: Schedule) -> dict[int, int]:
+    """Return, for each iteration of a schedule, how many snapshot groups it trains over all ranks, as its loss is their mean."""
+    rows = schedule.tasks(Op.BACKWARD)
+    pairs = np.unique(np.stack([schedule.iteration[rows], schedule.unit[rows]]), axis=1)
+    iterations, counts = np.unique(pairs[0], return_counts=True)
+    return dict(zip(iterations.tolist(), counts.tolist(), strict=True))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from chronoscale.cuda_ext.native.loader import cpu_library
 from chronoscale.cuda_ext.sampling.cpu_topology import LEVELS, Cpu, CpuTopology, Level
 from chronoscale.datasets.arrays import Float64
-from chronoscale.errors import UserError
+from chronoscale.errors import MachineError, UserError
 
 Pair = tuple[int, ...]  # two threads, or the one that is left over
 Place = tuple[Cpu, ...]  # two CPUs, or the one that is left over
@@ -118,3 +121,24 @@ def reason_unbound(topology: CpuTopology) -> str:
         return ""
     finding = f"sampling threads are not bound: no two of {len(topology)} CPUs share a core or an L2 cache, and all share one L3"
     return f"{finding}, so that it makes no difference where a thread runs"
+
+
+def choose_processors(file: str, threads: int, rank: int, ranks: int) -> tuple[CpuTopology | None, str]:
+    """Return the processors to which one of a machine's ranks can bind its neighbour-sampling threads, or None, and a note that says why.
+
+    The note is '' where there is one thread, which has nobody to be near. file: what `lscpu -p` printed; '': as the system reports it.
+    rank, ranks: on this machine. Raises UserError for a file that does not parse.
+    """
+    if threads < 2:
+        return None, ""
+    topology = CpuTopology.load(Path(file)) if file else None
+    try:
+        if cpu_library() is None:
+            raise MachineError("there is no native library")
+        topology = CpuTopology.detect() if topology is None else topology.restricted_to(os.sched_getaffinity(0))
+        own = topology.share_of(rank, ranks)
+        if threads > len(own):
+            raise UserError(f"{threads} threads of each of {ranks} ranks, and {len(topology)} CPUs")
+        return (None, note) if (note := reason_unbound(own)) else (own, "")
+    except (UserError, MachineError) as error:
+        return None, f"sampling threads are not bound: {error}"

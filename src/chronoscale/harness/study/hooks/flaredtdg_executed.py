@@ -16,7 +16,7 @@ from chronoscale.harness.runs.start import start
 from chronoscale.harness.runs.training_record import FOLDER, scores
 from chronoscale.harness.study.hooks.flaredtdg import GB, bed
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.memory import peaks

@@ -37,7 +37,7 @@ def workload_of(keys: str) -> Workload:
     experiment = experiment_of(keys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
-        return workflow_of(experiment).workload(experiment)
+        return workflow_of(experiment.family).workload(experiment)
 
 
 @cache

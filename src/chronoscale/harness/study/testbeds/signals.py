@@ -28,7 +28,7 @@ def _workload(dataset: str, model: str, hidden: int, layers: int, heads: int, ba
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChronoscaleWarning)
         experiment = check({"dataset": dataset, "model": of, "training": training, "cluster": "polaris"}, "the study's signals")
-        return workflow_of(experiment).workload(experiment)
+        return workflow_of(experiment.family).workload(experiment)
 
 
 class SignalTestbed(BaseModel):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.execute.jobs import make_item
-from chronoscale.harness.workflows.workflow import ProbeCandidate, Probes
+from chronoscale.harness.workflows.execution import ProbeCandidate, Probes
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.signals.probe import SignalProbe, signal_probes
 from chronoscale.strategies.signals.strategy import SignalStrategy

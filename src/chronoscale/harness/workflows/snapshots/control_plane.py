@@ -36,8 +36,8 @@ from chronoscale.real_exec.snapshots.material_files import write_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.published_plans import PLAN, PlanRecord, newest_plan, plan_folder
-from chronoscale.real_exec.training.checkpoint import EpochRecord, epoch_records
 from chronoscale.real_exec.training.epoch_loop import ENTRY
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
 from chronoscale.reports.training_run import WAITING, Activity
 from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor

@@ -14,8 +14,8 @@ from chronoscale.errors import UserError
 from chronoscale.harness.execute.jobs import make_item
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
+from chronoscale.harness.workflows.execution import ProbeCandidate, Probes
 from chronoscale.harness.workflows.snapshots.data import load_snapshots, shape_of
-from chronoscale.harness.workflows.workflow import ProbeCandidate, Probes
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.probe import Probe, probes
 from chronoscale.strategies.strategy import Strategy

@@ -13,7 +13,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.runs.training_record import NOTES
-from chronoscale.real_exec.training.checkpoint import epoch_records
+from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.records import read_json
 from chronoscale.strategies.flaredtdg.strategy import WindowStrategy
 from chronoscale.strategies.flaredtdg.tuning import TuningResult, tune

@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.passes import load_schedules
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.training_record import FOLDER
-from chronoscale.harness.workflows.snapshots import control_plane, data, partitions, probing, training
-from chronoscale.harness.workflows.workflow import Probes, Workflow
-from chronoscale.real_exec.snapshots.device_state import groups_of
-from chronoscale.real_exec.snapshots.objective import objective_of
-from chronoscale.strategies.costs import UNUSED, CostModel
+from chronoscale.harness.workflows.snapshots import data, partitions
+from chronoscale.harness.workflows.workflow import Workflow
 from chronoscale.strategies.schedule import Schedule
+from chronoscale.strategies.snapshots.groups import groups_of
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
 
 
 class SnapshotWorkflow(Workflow[SnapshotExperiment]):
-    """Workflow of experiments on snapshots: how these are stored, planned, probed and trained.
-
-    Training follows REAL's three stages for strategies that those can train, else one schedule.
-    """
+    """Workflow of experiments on snapshots: how these are stored, counted and cut."""
 
     workload = staticmethod(data.workload)
     store = staticmethod(data.store_snapshots)
 
     def stored(self, experiment: SnapshotExperiment, folder: Path) -> Workload:
         return data.stored_workload(experiment, folder)[0]
-
-    def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> Probes:
-        return probing.SnapshotProbes(experiment, folder)
-
-    def train(self, experiment: SnapshotExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank (`control_plane`); else by one
-        schedule from the first epoch on, as virtual ranks do, whose times no stage could follow.
-        """
-        (planner,) = planners(experiment, executed=True).values()
-        folder = data.store_snapshots(experiment, run)
-        work, sequence = data.stored_workload(experiment, folder)
-        staged = control_plane.serves(planner)
-        if staged and not experiment.virtual:
-            control_plane.train(experiment, planner, work, folder, run.folder / FOLDER, rough_costs)
-        else:
-            ranks = max(experiment.ranks)
-            partition, work = partitions.partition_over_ranks(experiment, run, sequence, work, ranks, planner)
-            training.train(experiment, planner, work, folder, partition, run.folder / FOLDER, rough_costs() if staged else UNUSED)
-        training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
 
     def partition(
         self, experiment: SnapshotExperiment, run: Run, folder: Path, work: Workload, ranks: int, planner: Strategy
@@ -61,12 +35,6 @@ class SnapshotWorkflow(Workflow[SnapshotExperiment]):
         self, experiment: SnapshotExperiment, work: Workload, counts: Collection[int], run: Run | None
     ) -> Mapping[int, Workload]:
         return partitions.partition_for_simulation(experiment, work, counts, run)
-
-    def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
-        _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))
-        split = experiment.hyper.held.split(len(sequence))
-        objective = objective_of(experiment.task, sequence, experiment.hyper)
-        return objective.naive(split.training, split.validation, experiment.training.horizon)
 
     def size(self, work: Workload) -> str:
         return f"{len(work.snapshots)} snapshots"

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from chronoscale.batching.streams.naive import naive_scores
-from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.streams import data, training
-from chronoscale.harness.workflows.streams.probing import StreamProbes, warn_of_unbound_threads
+from chronoscale.harness.workflows.streams import data
+from chronoscale.harness.workflows.streams.batch_planners import warn_of_unbound_threads
 from chronoscale.harness.workflows.workflow import Workflow
-from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
 
 class StreamWorkflow(Workflow[StreamExperiment]):
-    """Workflow of experiments on event streams: how these are stored, planned, probed and trained.
-
-    Training follows one schedule, for which no costs are needed.
-    """
+    """Workflow of experiments on event streams: how these are stored and counted."""
 
     workload = staticmethod(data.workload)
     stored = staticmethod(data.stored_workload)
@@ -30,18 +24,6 @@ class StreamWorkflow(Workflow[StreamExperiment]):
     def store(self, experiment: StreamExperiment, run: Run) -> Path:
         warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         return data.store_events(experiment, run)
-
-    def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
-        stored = data.store_events(experiment, run)
-        return StreamProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
-
-    def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
-        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
-        training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
-
-    def naive_scores(self, experiment: StreamExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
-        stored = PreparedStream.load(data.store_events(experiment, run))
-        return naive_scores(stored, experiment.training.batch_size * max(experiment.ranks), "validation")
 
     def size(self, work: Workload) -> str:
         return f"{work.events.training:,} events to train on, {work.events.num_nodes:,} nodes"

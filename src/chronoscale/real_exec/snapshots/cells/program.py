@@ -12,12 +12,12 @@ from chronoscale.real_exec.snapshots.cells.cell import Cell
 from chronoscale.real_exec.snapshots.cells.exchange import CellExchange
 from chronoscale.real_exec.snapshots.cells.forward import CellForward
 from chronoscale.real_exec.snapshots.cells.group_grid import GroupGrid
-from chronoscale.real_exec.snapshots.device_state import groups_of
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.groups import groups_of
 from chronoscale.strategies.workload import Hyper
 
 

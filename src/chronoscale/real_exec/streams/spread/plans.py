@@ -17,7 +17,8 @@ from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import TEST, Plan, Plans
+from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.spread.sharing import Sharing

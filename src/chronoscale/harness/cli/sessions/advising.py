@@ -15,9 +15,11 @@ from chronoscale.harness.advice.advise import FIRST
 from chronoscale.harness.advice.advise import advise as run_advice
 from chronoscale.harness.advice.candidates import candidates
 from chronoscale.harness.cli.output import err, print_table, stage
-from chronoscale.harness.cli.session import begin
+from chronoscale.harness.cli.sessions.session import begin
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.real_exec.measurement.host import host_facts
+from chronoscale.reports.charts.advice_drawing import draw_advice
 from chronoscale.reports.charts.drawing import Drawing
 
 
@@ -39,12 +41,13 @@ def advise(
     plot: file for the Pareto front. top: rows of the table. Raises UserError as `list_points`.
     """
     _points(experiment, file)
-    experiment, run = begin("advise", experiment, file, root, seats=False)
+    run, _ = begin("advise", experiment, file, root, host_facts())
     with stage("simulating", resumes=True) as on_progress:
         ranked = run_advice(experiment, run, on_progress, workers, dask)
     summary = shown.json_records(ranked, experiment.advise.objective)
     write_text(run.folder / "advice.json", json.dumps(summary, indent=1))
-    drawing = shown.pareto_drawing(ranked, "pareto")
+    chart = shown.pareto_chart(ranked, "pareto")
+    drawing = None if chart is None else draw_advice(chart)
     for target in filter(None, (run.folder / "pareto.svg", run.folder / "pareto.png", plot)):
         if drawing is not None:
             _draw(drawing, target)

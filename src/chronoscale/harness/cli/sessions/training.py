@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 
 from chronoscale.harness.cli.output import PARTS, print_table, stage
-from chronoscale.harness.cli.session import begin, end
+from chronoscale.harness.cli.sessions.execution_session import begin_execution
+from chronoscale.harness.cli.sessions.session import end
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.execute.training import run_training
 from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
+from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks, period
 
 
@@ -24,13 +26,13 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     """
     if experiment.virtual:
         experiment = experiment.model_copy(update={"device": "cpu"})
-    experiment, run = begin("train", experiment, file, root, seats, elastic)
+    experiment, run = begin_execution("train", experiment, file, root, seats, elastic)
     with stage("training", resumes=True), run.recording_not_finite():
         training = run_training(experiment, run)
     table = training.table()
     ranges = [Cell([int(end) for end in text.split("..") if end.isdigit()], text) for text in table["epochs"]]
     table = table.assign(epochs=pd.Series(ranges, dtype=object), idle_ranks=sum(idle_ranks(run).values()))
-    parts = tables.breakdown_table(run)
+    parts = tables.breakdown_table(collect([run]))
     if as_json:
         table = tables.with_breakdowns(table, parts)
     elif len(parts):

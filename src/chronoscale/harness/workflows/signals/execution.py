@@ -1,0 +1,35 @@
+"""Execution of experiments on signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.keys.signals import SignalExperiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.workflows.execution import Execution
+from chronoscale.harness.workflows.signals import data, training
+from chronoscale.harness.workflows.signals.probing import SignalProbes, batch_planner
+from chronoscale.strategies.costs import CostModel
+
+
+class SignalExecution(Execution[SignalExperiment]):
+    """Execution of experiments on signals (sensor readings on a static graph): how these are probed and trained.
+
+    Training follows one schedule, for which no costs are needed.
+    """
+
+    def probes(self, experiment: SignalExperiment, run: Run, folder: Path) -> SignalProbes:
+        stored = data.store_signal(experiment, run)
+        return SignalProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
+
+    def train(self, experiment: SignalExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
+        planner = batch_planner(next(iter(planners(experiment, executed=True).values())))
+        training.train(experiment, planner, run)
+
+    def naive_scores(self, experiment: SignalExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        stored = data.store_signal(experiment, run)
+        windows = data.stored_workload(experiment, stored).windows
+        return naive_errors(data.map_signal(stored), windows, windows.validation)

@@ -1,0 +1,47 @@
+"""Execution of experiments on snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.keys.snapshots import SnapshotExperiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.training_record import FOLDER
+from chronoscale.harness.workflows.execution import Execution, Probes
+from chronoscale.harness.workflows.snapshots import control_plane, data, partitions, probing, training
+from chronoscale.real_exec.snapshots.objective import objective_of
+from chronoscale.strategies.costs import UNUSED, CostModel
+
+
+class SnapshotExecution(Execution[SnapshotExperiment]):
+    """Execution of experiments on snapshots: how these are probed and trained.
+
+    Training follows REAL's three stages for strategies that those can train, else one schedule.
+    """
+
+    def probes(self, experiment: SnapshotExperiment, run: Run, folder: Path) -> Probes:
+        return probing.SnapshotProbes(experiment, folder)
+
+    def train(self, experiment: SnapshotExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
+        """Train with the experiment's strategy: in REAL's three stages, if it keeps whole groups on a rank (`control_plane`); else by one
+        schedule from the first epoch on, as virtual ranks do, whose times no stage could follow.
+        """
+        (planner,) = planners(experiment, executed=True).values()
+        folder = data.store_snapshots(experiment, run)
+        work, sequence = data.stored_workload(experiment, folder)
+        staged = control_plane.serves(planner)
+        if staged and not experiment.virtual:
+            control_plane.train(experiment, planner, work, folder, run.folder / FOLDER, rough_costs)
+        else:
+            ranks = max(experiment.ranks)
+            partition, work = partitions.partition_over_ranks(experiment, run, sequence, work, ranks, planner)
+            training.train(experiment, planner, work, folder, partition, run.folder / FOLDER, rough_costs() if staged else UNUSED)
+        training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
+
+    def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))
+        split = experiment.hyper.held.split(len(sequence))
+        objective = objective_of(experiment.task, sequence, experiment.hyper)
+        return objective.naive(split.training, split.validation, experiment.training.horizon)

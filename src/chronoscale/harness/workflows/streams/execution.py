@@ -1,0 +1,36 @@
+"""Execution of experiments on event streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chronoscale.batching.streams.naive import naive_scores
+from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.keys.streams import StreamExperiment
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.workflows.execution import Execution
+from chronoscale.harness.workflows.streams import data, training
+from chronoscale.harness.workflows.streams.batch_planners import warn_of_unbound_threads
+from chronoscale.harness.workflows.streams.probing import StreamProbes
+from chronoscale.strategies.costs import CostModel
+
+
+class StreamExecution(Execution[StreamExperiment]):
+    """Execution of experiments on event streams: how these are probed and trained.
+
+    Training follows one schedule, for which no costs are needed.
+    """
+
+    def probes(self, experiment: StreamExperiment, run: Run, folder: Path) -> StreamProbes:
+        stored = data.store_events(experiment, run)
+        return StreamProbes(stored, data.stored_workload(experiment, stored), planners(experiment).values(), folder)
+
+    def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
+        warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
+        training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
+
+    def naive_scores(self, experiment: StreamExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+        stored = PreparedStream.load(data.store_events(experiment, run))
+        return naive_scores(stored, experiment.training.batch_size * max(experiment.ranks), "validation")

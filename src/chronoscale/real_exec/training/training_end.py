@@ -1,0 +1,16 @@
+"""Training end: files that a training writes to its folder once its last epoch is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
+TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingEnd:
+    """Content of ENDED in the folder of a training: how many epochs were trained, and the one whose model is tested (None: the last)."""
+
+    epochs: int
+    best: int | None = None
