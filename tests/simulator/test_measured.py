@@ -240,3 +240,15 @@ def test_the_file_that_is_written_predicts_as_the_fit_does(tmp_path: Path) -> No
     assert row["held_out"] == pytest.approx(np.median(held_out)) and row["most"] == error.errors[np.abs(error.errors).argmax()]
     with pytest.raises(UserError, match="rates of links are not compared with"):
         fit_and_compare("h200", [path], [bandwidth])
+
+
+PUBLISHED = Path(__file__).parents[2] / "benchmarks" / "networks"
+
+
+@pytest.mark.parametrize("system", sorted(folder.name for folder in PUBLISHED.iterdir()))
+def test_published_tables_are_predicted_where_they_were_not_fitted_to(system: str) -> None:
+    """Every other size of each; and each says where and when it was published."""
+    found = fit_and_compare(str(PUBLISHED / system / "base.yaml"), sorted((PUBLISHED / system).glob("*.txt")))
+    assert found.errors and all(error.median(False) <= 0.15 for error in found.errors)
+    assert all(error.table.source.startswith("https://") and "20" in error.table.date for error in found.errors)
+    assert all(abs(int(error.fitted.sum()) * 2 - len(error.table)) <= 1 for error in found.errors)
