@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from chronoscale.harness.compare.compare import compared
-from chronoscale.harness.compare.figure import drawing
+from chronoscale.harness.compare.figure import chart
 from chronoscale.harness.compare.reading import comparison
 from chronoscale.harness.compare.scale import at_scale
 from chronoscale.harness.compare.shown import rounded_table, summary
@@ -35,6 +35,7 @@ from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.registry import workflow_of
+from chronoscale.reports.charts.advice_drawing import draw_advice
 from chronoscale.reports.table_formats import to_markdown
 from chronoscale.strategies.costing.request import CostsNeeded, UnmeasuredCosts
 
@@ -74,7 +75,7 @@ def retell(experiment: Path) -> None:
         raise SystemExit(f"{run.folder} is not the run of {experiment}")
     result = {key: before[key] for key in ("made", "minutes", "environment")} | record
     experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    experiment.with_suffix(".svg").write_text(drawing(record).svg)
+    experiment.with_suffix(".svg").write_text(draw_advice(chart(record)).svg)
 
 
 def _run(experiment: Path) -> Run:
