@@ -15,7 +15,7 @@ LINES = ScheduleRows(
 )
 TURNS = HostTurns(1, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([4]), np.array([-1]))
 TAKEN = ResourceShares(
-    1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]), np.zeros(3, np.uint8)
+    1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0])
 )
 
 

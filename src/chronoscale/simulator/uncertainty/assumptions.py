@@ -197,7 +197,7 @@ def effects(schedule: Schedule, cluster: Cluster, costs: CostModel, uncertainty:
         if change is None or (scenario := change(plain)) == plain:
             return epoch_s
         unchanged = scenario.cluster == explicit and scenario.costs is costs
-        rows = uncontended if unchanged else UncontendedRows.of(schedule, scenario.cluster, scenario.costs).beside(uncontended)
+        rows = uncontended if unchanged else UncontendedRows.of(schedule, scenario.cluster, scenario.costs)
         return _epoch_s(schedule, scenario, rows, seed)
 
     def effect(assumption: Assumption) -> Effect:
