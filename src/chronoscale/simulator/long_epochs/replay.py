@@ -114,7 +114,7 @@ def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: Cost
         ns, sources = shape.uncontended(schedule, cluster, costs, collectives)
         if cluster.contention:
             traffic = Traffic.of(schedule, cluster, collectives) if shape.lockstep is None else Traffic.of_copies(schedule, cluster)
-            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic))  # in lockstep no row is beside a collective
+            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic))  # in lockstep none runs beside collectives
         if shape.lockstep is not None and shares is None:
             start, end, state = shape.lockstep.replay(schedule, ns, costs.launch_ns, state)
         else:

@@ -44,8 +44,8 @@ class Agenda {
   }
 
   // Runs all events. clear(region, time): whether no event that is not set yet can reach the region before `time`. happen(stream, time) may
-  // set more, also of that time, but of another stream. settle(time): called after all events of a region at one time, once more if more come. Where no region is
-  // clear the earliest events of all happen: nothing can reach any region sooner.
+  // set more, also of that time, but of another stream. settle(time): called after all events of a region at one time, once more if more
+  // come. Where no region is clear the earliest events of all happen: nothing can reach any region sooner.
   template <class Clear, class Happen, class Settle>
   void run(Clear clear, Happen happen, Settle settle) {
     while (!touched_.empty() || !waiting_.empty()) {

@@ -2,8 +2,8 @@
 //
 // Rows of known duration need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
 // nothing delays a row once it runs; whatever sets an end wakes the streams that wait for it. A stream waits for one end at a time, so
-// that the waiters of one end are a list with one link a stream. Rows that take shared resources end by the clock. O(rows + dependencies)
-// where none does.
+// that the waiters of one end are a list with one link a stream. Rows that take shared resources end by the clock, unless it is known when
+// they start that whoever may run beside them leaves them enough. O(rows + dependencies) where none ends by the clock.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,6 +19,8 @@
 
 namespace {
 
+constexpr int kWaits = 3;  // streams of which each waits for the next that are followed
+
 using cs::Hosts;
 using cs::kNone;
 using cs::Collective;
@@ -26,8 +28,10 @@ using cs::Rows;
 
 class Replay {
  public:
-  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Rivals& rivals, const cs::Regions& regions, int64_t* start, int64_t* end)
-      : rows_(rows), hosts_(hosts), takes_(takes), rivals_(rivals), regions_(regions), agenda_(regions), sharing_(takes, rows.streams), collectives_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
+  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Rivals& rivals, const cs::Regions& regions, int64_t* start,
+         int64_t* end)
+      : rows_(rows), hosts_(hosts), takes_(takes), rivals_(rivals), regions_(regions), agenda_(regions), sharing_(takes, rows.streams),
+        collectives_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
         link_(rows.streams + hosts.count, kNone), began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
 
   void run() {
@@ -132,24 +136,16 @@ class Replay {
     }
   }
 
-  // Returns whether a row, of a collective the first one, overloads no resource until its end, whatever rows others start before that.
+  // Returns whether it is known that no other row slows a row down, of a collective the first one, which ends at `end` then, nor is slowed
+  // down by it: it needs no clock.
   bool alone(int64_t row, int64_t end) const {
-    const int32_t s = rows_.stream[row];
-    for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
-      if (rivals_.many(takes_.resource[p])) return false;
-      int64_t load = cs::units(takes_.share[p]);
-      for (const cs::Rival& rival : rivals_.of(takes_.resource[p])) {
-        if (rival.stream != s && !later(rival.stream, s, end)) load += rival.most;
-      }
-      if (load > cs::kWhole) return false;
-    }
-    return true;
+    return rivals_.fits(row, [&, s = rows_.stream[row]](int32_t q) { return later(q, s, end); });
   }
 
   // Returns whether it is known that stream q starts no row before `end`, when the row at the head of stream s ends: its next row waits for
   // that one, or for one behind it, perhaps by way of other streams.
   bool later(int32_t q, int32_t s, int64_t end) const {
-    for (int depth = 0; depth < 3; ++depth) {
+    for (int k = 0; k < kWaits; ++k) {
       const Line& line = line_[q];
       if (line.row < 0 || line.ready >= end) return true;
       if (line.at == rows_.dep_ptr[line.row + 1]) return false;

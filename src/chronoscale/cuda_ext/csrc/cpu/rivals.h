@@ -19,15 +19,28 @@ class Rivals {
  public:
   Rivals(const Rows& rows, const Takes& takes);
 
-  const std::vector<Rival>& of(int32_t resource) const { return of_[resource]; }
-
-  // Returns whether more streams take a resource than are listed.
-  bool many(int32_t resource) const { return of_[resource].size() > kListed; }
+  // Returns whether a row overloads no resource, whatever others take meanwhile. later(stream): whether a stream starts no row before this
+  // one ends; false where that is not known.
+  template <class F>
+  bool fits(int64_t row, F later) const {
+    for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
+      const std::vector<Rival>& rivals = of_[takes_.resource[p]];
+      if (rivals.size() > kListed) return false;
+      int64_t load = units(takes_.share[p]);
+      for (const Rival& rival : rivals) {
+        if (rival.stream != stream_[row] && !later(rival.stream)) load += rival.most;
+      }
+      if (load > kWhole) return false;
+    }
+    return true;
+  }
 
  private:
   static constexpr std::size_t kListed = 16;  // a longer list would take longer to look through than it saves
 
-  std::vector<std::vector<Rival>> of_;
+  Takes takes_;
+  const int32_t* stream_;
+  std::vector<std::vector<Rival>> of_;  // of resources; incomplete where there are more than kListed
 };
 
 }  // namespace cs
