@@ -34,7 +34,7 @@ def draw(seed: int, longest: int, launches: bool = True) -> ContendedRows:
     """Draw up to 60 rows of up to `longest` ns on up to 5 ranks; two or three ranks share their resources, or all of them one."""
     rng = np.random.default_rng(seed)
     ranks, together = int(rng.integers(1, 6)), int(rng.integers(1, 4))
-    often, abroad, joint, takes = rng.choice([0.1, 0.4]), rng.choice([0, 0.1]), rng.choice([0, 0.15]), rng.choice([0.5, 0.9])
+    often, abroad, joint, takes = rng.choice([0.1, 0.4]), rng.choice([0, 0, 0.1]), rng.choice([0, 0.15, 0.3]), rng.choice([0.5, 0.9])
     lanes = LANES[: rng.integers(2, len(LANES) + 1)]
     small = rng.random() < 0.2  # shares of a resource that all streams take
     builder, entries, delay, demand = Builder("contended", ranks), Entries(), dict[int, int](), dict[int, float]()
