@@ -14,9 +14,7 @@ LINES = ScheduleRows(
     2, np.array([0, 1, 0], np.int32), np.array([5, 7, 2]), 1, np.array([-1, 0, -1]), np.array([0, 0, 1, 2]), np.array([0, 1])
 )
 TURNS = HostTurns(1, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([4]), np.array([-1]))
-TAKEN = ResourceShares(
-    1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]), np.zeros(3, np.uint8)
-)
+TAKEN = ResourceShares(1, np.zeros(3, np.int64), np.ones(3), np.array([0, 1, 2, 2]), np.zeros(2, np.int32), np.array([0.5, 1.0]))
 
 
 def test_a_small_one() -> None:

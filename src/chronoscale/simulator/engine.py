@@ -111,9 +111,7 @@ def _replay_natively(
     if launches is not None:
         turns = native.HostTurns(schedule.ranks, launches.turn, launches.after_ns, launches.rank, launches.length_ns, launches.gate)
     if shares is not None:
-        resources = native.ResourceShares(
-            len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share, shares.crowd
-        )
+        resources = native.ResourceShares(len(shares.names), shares.delay_ns, shares.demand, shares.ptr, shares.resource, shares.share)
     return native.replay(rows, turns, resources)
 
 

@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 11
+ABI_VERSION = 12
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -77,7 +77,7 @@ _CPU: _Arguments = {
     ],
     "cs_replay": [
         *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],
-        *[c_int64, *[c_void_p] * 8],
+        *[c_int64, *[c_void_p] * 7],
     ],
     "cs_launches": [*[c_int64] * 3, *[c_void_p] * 16],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],

@@ -64,8 +64,7 @@ class ResourceShares(NamedTuple):
     """Shares of `resources` resources that n rows take while they run, as the simulator's native engine takes them.
 
     Row i, after its first delay[i] ns, takes the shares [ptr[i], ptr[i + 1]), multiples of 2^-36, until its demand is met, in a unit that
-    all have in common. A collective's are its first row's. crowd: not 0 for rows that are expected to contend; a replay adds those that
-    did, or that it took to. It is a guess that changes no time.
+    all have in common. A collective's are its first row's.
     """
 
     resources: int
@@ -74,7 +73,6 @@ class ResourceShares(NamedTuple):
     ptr: Int64  # [n + 1]
     resource: NDArray[np.int32]
     share: NDArray[np.float64]
-    crowd: NDArray[np.uint8]  # [n]
 
 
 def host_turns(launched: LaunchedRows, hosts: int, lanes: int) -> HostTurns | None:
@@ -128,13 +126,12 @@ def replay(rows: ScheduleRows, turns: HostTurns | None, shares: ResourceShares |
         require_array("ptr", shares.ptr, np.int64, num_rows + 1)
         require_array("resource", shares.resource, np.int32, int(shares.ptr[-1]))
         require_array("share", shares.share, np.float64, int(shares.ptr[-1]))
-        require_array("crowd", shares.crowd, np.uint8, num_rows, writable=True)
     if (library := cpu_library_or_warn("schedules are replayed")) is None:
         return None
     dependencies = address(rows.collective), address(rows.dep_ptr), address(rows.dep)
     lanes = rows.streams, address(rows.stream), address(rows.ns), rows.groups, *dependencies
     launches = (0, 0, *[None] * 5) if turns is None else (turn_count, turns.hosts, *(address(array) for array in turns[1:]))
-    resources = (0, *[None] * 6) if shares is None else (shares.resources, *(address(array) for array in shares[1:]))
+    resources = (0, *[None] * 5) if shares is None else (shares.resources, *(address(array) for array in shares[1:]))
     start, end = np.empty(num_rows, np.int64), np.empty(num_rows, np.int64)
     status = library.cs_replay(num_rows, *lanes, *launches, *resources, address(start), address(end))
     if status == BAD_ARGUMENT:

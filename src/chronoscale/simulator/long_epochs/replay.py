@@ -114,10 +114,7 @@ def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: Cost
         ns, sources = shape.uncontended(schedule, cluster, costs, collectives)
         if cluster.contention:
             traffic = Traffic.of(schedule, cluster, collectives) if shape.lockstep is None else Traffic.of_copies(schedule, cluster)
-            stretch_shares = contended_shares(
-                schedule, cluster, costs, ns, LinkTraffic(links, traffic)
-            )  # in lockstep nothing runs beside a collective
-            shares = None if stretch_shares is None else stretch_shares.beside(shares)
+            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic))  # in lockstep none runs beside collectives
         if shape.lockstep is not None and shares is None:
             start, end, state = shape.lockstep.replay(schedule, ns, costs.launch_ns, state)
         else:

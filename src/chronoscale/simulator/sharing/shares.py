@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Int32, UInt8
+from chronoscale.datasets.arrays import Int32
 from chronoscale.strategies.costs import Floats
 from chronoscale.strategies.schedule import Ints
 
@@ -22,8 +22,7 @@ class Shares:
     Entries ptr[i] to ptr[i + 1] are those of row i. An entry is a resource and the share of its capacity that the row takes while it runs
     alone, 0 < share <= 1. In its first `delay_ns` a row takes nothing (a link's latency). `demand`: what it then does alone, in a unit that
     all rows have in common (of rows that move bytes: bytes/s), more than 0. The entries of a collective stand at its first row. `names`: of
-    the resources, for reports. `crowd`: rows that native replays so far found to slow others down (not 0); each replay begins with those
-    and adds to them.
+    the resources, for reports.
 
     Where a resource is overloaded, rows get equal parts of their demands, or less where they need less or another resource slows them
     (max-min fairness); a row then takes longer, as much as it is slowed down.
@@ -35,7 +34,6 @@ class Shares:
     delay_ns: Ints  # [n]
     demand: Floats  # [n]
     names: tuple[str, ...]
-    crowd: UInt8  # [n]
 
     @classmethod
     def of(
@@ -59,16 +57,7 @@ class Shares:
             return None
         order = np.argsort(row, kind="stable")
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=len(delay_ns)))])
-        return cls(
-            ptr, resource[order].astype(np.int32), _quantised(share[order]), delay_ns, demand, names, np.zeros(len(delay_ns), np.uint8)
-        )
-
-    def beside(self, other: Shares | None) -> Shares:
-        """Return these shares, whose replay begins with the slowed rows that replays of `other`, a similar schedule, have found.
-
-        As they are for None.
-        """
-        return self if other is None else replace(self, crowd=other.crowd.copy())
+        return cls(ptr, resource[order].astype(np.int32), _quantised(share[order]), delay_ns, demand, names)
 
     def take(self, ns: Ints) -> NDArray[np.bool_]:
         """Return which tasks (rows) take any shared resource, bool [n]. ns: what they take alone, int64 [n]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +55,6 @@ class UncontendedRows:
         """
         each = self.launch_ns if slower is None else np.rint(self.launch_ns * slower).astype(np.int64)
         return Launches.of(schedule, ns, each)
-
-    def beside(self, other: UncontendedRows) -> UncontendedRows:
-        """Return these rows, whose replay begins with those that replays of `other`, of the same schedule, found to slow others down."""
-        return replace(self, shares=None if self.shares is None else self.shares.beside(other.shares))
 
 
 def first_rows(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

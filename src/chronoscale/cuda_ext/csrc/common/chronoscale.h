@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 11
+#define CS_ABI_VERSION 12
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -104,13 +104,11 @@ CS_API int cs_exchange(int64_t n, const double* times, int64_t width, const doub
 // turn's start (-2^60 or less: whenever); turns stand together by host and start one after another, length[t] each, and not before row
 // gate[t] (-1: none) has ended. ptr not null: what row i (of a collective its first) does beyond delay[i] takes share [ptr[i], ptr[i + 1])
 // of resources, multiples of 2^-36, and slows down where they are overloaded: max-min fairness of the served parts of demand[i]. Rows of a
-// collective last equally long then. contended: null, or the rows that are expected to slow one another down (not 0); afterwards also those
-// that did, or were assumed to. Times do not depend on it.
+// collective last equally long then.
 CS_API int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
                      const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
                      const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay,
-                     const double* demand, const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* contended, int64_t* out_start,
-                     int64_t* out_end);
+                     const double* demand, const int64_t* ptr, const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end);
 
 // Computes the turns of hosts, one a rank, that launch the kernels of `count` rows in their order, launch_ns each, for cs_replay: row i is
 // of turn out_turn[i] and starts out_after[i] behind its turn's start or later (-2^60: it has no kernels). A turn ends with an iteration

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "crowd.h"
 #include "plan.h"
 #include "regions.h"
+#include "sharing.h"
 
 namespace cs {
 
@@ -57,8 +57,8 @@ class Collectives {
   void leave(int32_t stream) { at_[stream] = -1; }
 
   // Returns whether no other region can reach this one before `now`. start: of rows, -1 where unknown.
-  bool clear(int32_t region, int64_t now, const int64_t* start, const Crowd& crowd) {
-    if (now > horizon_[region]) horizon_[region] = horizon(region, start, crowd);
+  bool clear(int32_t region, int64_t now, const int64_t* start, const Takes& takes) {
+    if (now > horizon_[region]) horizon_[region] = horizon(region, start, takes);
     return now <= horizon_[region];
   }
 
@@ -68,15 +68,16 @@ class Collectives {
   };
 
   // Returns the first time at which others may reach a region, by the collectives that its streams have joined. It comes no nearer until a
-  // part is complete; an incomplete one waits for this region itself. Events of a contended collective are its first row's region's.
-  int64_t horizon(int32_t region, const int64_t* start, const Crowd& crowd) {
+  // part is complete; an incomplete one waits for this region itself. Events of a collective that takes resources are of its first row's
+  // region.
+  int64_t horizon(int32_t region, const int64_t* start, const Takes& takes) {
     int64_t first = std::numeric_limits<int64_t>::max();
     for (const int32_t* s = regions_.begin(region); s != regions_.end(region); ++s) {
       const int64_t row = at_[*s];
       if (row < 0) continue;
       const Collective& c = of(row);
       if (!c.abroad) continue;
-      const bool shares = crowd.has(c.first), here = shares && regions_.of(rows_.stream[c.first]) == region;
+      const bool shares = takes.any(c.first, rows_.ns[c.first]), here = shares && regions_.of(rows_.stream[c.first]) == region;
       const int64_t ns = rows_.ns[shares ? c.first : row];
       if (!c.missing) {
         if (!here) first = std::min(first, start[row] + ns);

@@ -5,8 +5,8 @@
 
 namespace cs {
 
-Regions::Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const Crowd& crowd) : first_(1) {
-  if (crowd.empty()) return;
+Regions::Regions(const Rows& rows, const Hosts& hosts, const Takes& takes) : first_(1) {
+  if (!takes.ptr || !takes.ptr[rows.count]) return;
   of_.resize(rows.streams);
   streams_.resize(rows.streams);
   first_.clear();
@@ -16,7 +16,7 @@ Regions::Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const
     const int32_t stream = rows.stream[i];
     for (int64_t p = rows.dep_ptr[i]; p < rows.dep_ptr[i + 1]; ++p) join(stream, rows.stream[rows.dep[p]]);
     if (hosts.launch(i)) join(stream, rows.streams + hosts.host[hosts.turn[i]]);
-    if (!crowd.has(i)) continue;
+    if (!takes.any(i, rows.ns[i])) continue;
     for (int64_t p = takes.ptr[i]; p < takes.ptr[i + 1]; ++p) join(stream, rows.streams + hosts.count + takes.resource[p]);
   }
   for (int64_t t = 0; t < hosts.turns; ++t) {

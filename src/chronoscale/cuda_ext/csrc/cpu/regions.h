@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "crowd.h"
 #include "plan.h"
 #include "sharing.h"
 
@@ -13,10 +12,11 @@ namespace cs {
 
 class Regions {
  public:
-  // Finds the regions; none where the crowd is empty, since only its rows share.
-  Regions(const Rows& rows, const Hosts& hosts, const Takes& takes, const Crowd& crowd);
+  // Finds the regions; none where no row takes resources: without events none has a clock.
+  Regions(const Rows& rows, const Hosts& hosts, const Takes& takes);
 
   int32_t count() const { return static_cast<int32_t>(first_.size()) - 1; }
+  int64_t streams() const { return static_cast<int64_t>(of_.size()); }  // 0 where there are no regions
   int32_t of(int32_t stream) const { return of_[stream]; }
   const int32_t* begin(int32_t region) const { return streams_.data() + first_[region]; }
   const int32_t* end(int32_t region) const { return streams_.data() + first_[region + 1]; }

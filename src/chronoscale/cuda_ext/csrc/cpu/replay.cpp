@@ -2,22 +2,24 @@
 //
 // Rows of known duration need no clock. A stream runs ahead for as long as the ends that it waits for are known, also future ones, since
 // nothing delays a row once it runs; whatever sets an end wakes the streams that wait for it. A stream waits for one end at a time, so
-// that the waiters of one end are a list with one link a stream. Rows that share resources end by the clock; only contended rows do, of
-// those that may: replays before this one found them (crowd.h). O(rows + dependencies) without contention.
+// that the waiters of one end are a list with one link a stream. Rows that take shared resources end by the clock, unless it is known when
+// they start that whoever may run beside them leaves them enough. O(rows + dependencies) where none ends by the clock.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "agenda.h"
-#include "crowd.h"
 #include "collectives.h"
 #include "plan.h"
 #include "pool.h"
 #include "regions.h"
+#include "rivals.h"
 #include "sharing.h"
 
 namespace {
+
+constexpr int kWaits = 3;  // streams of which each waits for the next that are followed
 
 using cs::Hosts;
 using cs::kNone;
@@ -26,9 +28,9 @@ using cs::Rows;
 
 class Replay {
  public:
-  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Crowd& crowd, const cs::Regions& regions, int64_t* start,
+  Replay(const Rows& rows, const Hosts& hosts, const cs::Takes& takes, const cs::Rivals& rivals, const cs::Regions& regions, int64_t* start,
          int64_t* end)
-      : rows_(rows), hosts_(hosts), crowd_(crowd), regions_(regions), agenda_(regions.count()), sharing_(takes, rows.streams),
+      : rows_(rows), hosts_(hosts), takes_(takes), rivals_(rivals), regions_(regions), agenda_(regions), sharing_(takes, rows.streams),
         collectives_(rows, regions), start_(start), end_(end), next_(rows.count, kNone), waiting_(rows.count, kNone), line_(rows.streams),
         link_(rows.streams + hosts.count, kNone), began_(hosts.turns, -1), turn_waiting_(hosts.turns, kNone), host_(hosts.count) {}
 
@@ -37,20 +39,18 @@ class Replay {
     std::fill(end_, end_ + rows_.count, -1);
     line_up();
     drain();
-    const auto happen = [&](const cs::Event& e) {
-      if (!e.version) {
-        const int64_t row = line_[e.stream].sharing_row;
-        sharing_.enter(e.stream, row, rows_.ns[row], e.time);
-      } else if (e.version == sharing_.version(e.stream)) {
-        sharing_.leave(e.stream);
-        end_sharing(e.stream, e.time);
-        drain();
-      }
+    const auto happen = [&](int32_t s, int64_t now) {
+      region_ = regions_.of(s);
+      now_ = now;
+      if (!sharing_.active(s)) return enter(s, now);
+      sharing_.leave(s);
+      end_sharing(s, now);
+      drain();
     };
     const auto settle = [&](int64_t now) {
-      sharing_.settle(now, [&](int32_t s, int64_t time) { agenda_.push(regions_.of(s), {time, s, sharing_.version(s)}); });
+      sharing_.settle(now, [&](int32_t s, int64_t time) { agenda_.set(s, time); });
     };
-    agenda_.run([&](int32_t region, int64_t now) { return collectives_.clear(region, now, start_, crowd_); }, happen, settle);
+    agenda_.run([&](int32_t region, int64_t now) { return collectives_.clear(region, now, start_, takes_); }, happen, settle);
   }
 
  private:
@@ -131,9 +131,30 @@ class Replay {
         line.ready = c.latest;
         owner = c.first;
       }
-      if (crowd_.has(owner)) return begin_sharing(s, owner);
+      if (takes_.any(owner, rows_.ns[owner]) && !alone(owner, line.ready + rows_.ns[owner])) return begin_sharing(s, owner);
       finish(s, line.ready);
     }
+  }
+
+  // Returns whether it is known that no other row slows a row down, of a collective the first one, which ends at `end` then, nor is slowed
+  // down by it: it needs no clock.
+  bool alone(int64_t row, int64_t end) const {
+    return rivals_.fits(row, [&, s = rows_.stream[row]](int32_t q) { return later(q, s, end); });
+  }
+
+  // Returns whether it is known that stream q starts no row before `end`, when the row at the head of stream s ends: its next row waits for
+  // that one, or for one behind it, perhaps by way of other streams.
+  bool later(int32_t q, int32_t s, int64_t end) const {
+    for (int k = 0; k < kWaits; ++k) {
+      const Line& line = line_[q];
+      if (line.row < 0 || line.ready >= end) return true;
+      if (line.at == rows_.dep_ptr[line.row + 1]) return false;
+      const int64_t d = rows_.dep[line.at];
+      if (end_[d] >= 0) return false;
+      q = rows_.stream[d];
+      if (q == s) return true;
+    }
+    return false;
   }
 
   // Starts a row that shares resources: the one at the head of s, the last of its collective that came. Events of a collective belong to
@@ -148,7 +169,15 @@ class Replay {
     }
     start_[owner] = begin;
     line_[at].sharing_row = owner;
-    agenda_.push(regions_.of(at), {begin + sharing_.delay(owner), at, 0});
+    const int64_t time = begin + takes_.delay[owner];
+    if (time == now_ && regions_.of(at) == region_) enter(at, time); else agenda_.set(at, time);
+  }
+
+  // Starts the use of resources by the row with which stream s shares them.
+  void enter(int32_t s, int64_t now) {
+    const int64_t row = line_[s].sharing_row;
+    const int64_t ns = rows_.ns[row] - takes_.delay[row];
+    if (sharing_.enter(s, row, ns, now)) agenda_.set(s, now + ns);
   }
 
   // Ends the row with which stream s shared resources, and the other rows of its collective.
@@ -184,6 +213,7 @@ class Replay {
   void fetch(int32_t i) const {
     rows_.fetch(i);
     hosts_.fetch(i);
+    takes_.fetch(i);
     __builtin_prefetch(start_ + i);
     __builtin_prefetch(end_ + i);
     __builtin_prefetch(&next_[i]);
@@ -198,12 +228,14 @@ class Replay {
     line.ready = end;
     line.row = next_[line.row];
     line.at = line.row < 0 ? 0 : rows_.dep_ptr[line.row];
+    if (line.row >= 0) takes_.fetch_entries(line.row);
     if (line.row >= 0 && next_[line.row] >= 0) fetch(next_[line.row]);
   }
 
   Rows rows_;
   Hosts hosts_;
-  const cs::Crowd& crowd_;
+  cs::Takes takes_;
+  const cs::Rivals& rivals_;
   const cs::Regions& regions_;  // empty where nothing shares: no row has to wait for a clock
   cs::Agenda agenda_;
   cs::Sharing sharing_;
@@ -216,6 +248,8 @@ class Replay {
   std::vector<int32_t> turn_waiting_;
   std::vector<Host> host_;
   std::vector<int32_t> work_;
+  int32_t region_ = -1;  // whose events happen, at now_
+  int64_t now_ = -1;
 };
 
 bool below(const int64_t* numbers, int64_t count, int64_t least, int64_t most) {
@@ -260,18 +294,15 @@ bool sound(const Rows& r, const Hosts& h, const cs::Takes& t) {
 int cs_replay(int64_t count, int64_t streams, const int32_t* stream, const int64_t* ns, int64_t groups, const int64_t* collective,
               const int64_t* dep_ptr, const int64_t* dep, int64_t turns, int64_t hosts, const int64_t* turn, const int64_t* after,
               const int64_t* host, const int64_t* length, const int64_t* gate, int64_t resources, const int64_t* delay, const double* demand,
-              const int64_t* ptr, const int32_t* resource, const double* share, uint8_t* contended, int64_t* out_start, int64_t* out_end) {
+              const int64_t* ptr, const int32_t* resource, const double* share, int64_t* out_start, int64_t* out_end) {
   const Rows rows{count, streams, groups, stream, ns, collective, dep_ptr, dep};
   const Hosts launching{turns, hosts, turn, after, host, length, gate};
   const cs::Takes takes{resources, delay, demand, ptr, resource, share};
   if (!sound(rows, launching) || !sound(rows, launching, takes) || (count && (!out_start || !out_end))) return CS_ERROR_ARGUMENT;
   return cs::guarded([&] {
-    cs::Crowd crowd(takes, count, ns, contended);
-    do {
-      const cs::Regions regions(rows, launching, takes, crowd);
-      Replay(rows, launching, takes, crowd, regions, out_start, out_end).run();
-    } while (crowd.grow(out_start, out_end));
-    if (contended) crowd.mark(contended);
+    const cs::Rivals rivals(rows, takes);
+    const cs::Regions regions(rows, launching, takes);
+    Replay(rows, launching, takes, rivals, regions, out_start, out_end).run();
     return CS_OK;
   });
 }

@@ -13,54 +13,41 @@ Sharing::Sharing(const Takes& takes, int64_t streams) : takes_(takes) {
   in_.resize(takes.resources);
 }
 
-void Sharing::enter(int32_t stream, int64_t row, int64_t ns, int64_t now) {
+bool Sharing::enter(int32_t stream, int64_t row, int64_t ns, int64_t now) {
   Activity& a = of_[stream];
+  const double left = static_cast<double>(ns);
   a.row = row;
-  a.is = a.was = {now, -1, static_cast<double>(ns - takes_.delay[row]), 0};
-  a.settled = -1;
+  a.settled = now;
+  a.was = {now, -1, left, 0};
+  a.is = {now, now + ns, left, 1};
   a.demand = takes_.demand[row];
+  a.uses.clear();
+  bool known = true;
   for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
+    const double share = takes_.share[p];
+    a.uses.push_back({takes_.resource[p], share, share / a.demand});
     Resource& r = in_[takes_.resource[p]];
     r.streams.push_back(stream);
-    r.load += units(takes_.share[p]);
-    if (!r.dirty) dirty_.push_back(takes_.resource[p]);
-    r.dirty = true;
+    r.load += units(share);
+    r.over |= r.load > kWhole;
+    if (!r.over) continue;
+    known = false;
+    touch(takes_.resource[p]);
   }
-  entered_.push_back(stream);
+  if (!known) a.is = a.was;
+  return known;
 }
 
 void Sharing::leave(int32_t stream) {
   Activity& a = of_[stream];
-  for (int64_t p = takes_.ptr[a.row]; p < takes_.ptr[a.row + 1]; ++p) {
-    Resource& r = in_[takes_.resource[p]];
+  for (const Use& use : a.uses) {
+    Resource& r = in_[use.resource];
     *std::find(r.streams.begin(), r.streams.end(), stream) = r.streams.back();
     r.streams.pop_back();
-    r.load -= units(takes_.share[p]);
-    if (!r.dirty) dirty_.push_back(takes_.resource[p]);
-    r.dirty = true;
+    r.load -= units(use.share);
+    if (r.over) touch(use.resource);
   }
   a.row = -1;
-  ++a.version;
-}
-
-void Sharing::join(int32_t stream) {
-  if (of_[stream].round == round_) return;
-  of_[stream].round = round_;
-  joined_.push_back(stream);
-}
-
-// Lists the activities whose speeds may change: those that enter, and all on a resource that is or was full and has changed.
-void Sharing::seed() {
-  seeds_.swap(entered_);
-  entered_.clear();
-  for (const int32_t number : dirty_) {
-    Resource& r = in_[number];
-    const bool over = r.load > kWhole;
-    if (over || r.over) seeds_.insert(seeds_.end(), r.streams.begin(), r.streams.end());
-    r.over = over;
-    r.dirty = false;
-  }
-  dirty_.clear();
 }
 
 // Computes the speeds of a stream's activity and of those that full resources join to it; no other speed depends on theirs.
@@ -69,53 +56,52 @@ void Sharing::share(int32_t stream) {
   full_.clear();
   join(stream);
   for (size_t k = 0; k < joined_.size(); ++k) {
-    const int64_t row = of_[joined_[k]].row;
-    for (int64_t p = takes_.ptr[row]; p < takes_.ptr[row + 1]; ++p) {
-      Resource& r = in_[takes_.resource[p]];
+    for (const Use& use : of_[joined_[k]].uses) {
+      Resource& r = in_[use.resource];
       if (r.load <= kWhole || full(r)) continue;
       r.round = round_;
       r.room = 1;
-      full_.push_back(takes_.resource[p]);
+      full_.push_back(use.resource);
       for (const int32_t s : r.streams) join(s);
     }
   }
-  std::sort(joined_.begin(), joined_.end(), [&](int32_t a, int32_t b) { return of_[a].row < of_[b].row; });
+  if (full_.empty()) {
+    of_[stream].next = 1;
+    return;
+  }
+  const auto earlier = [of = of_.data()](int32_t a, int32_t b) { return of[a].row < of[b].row; };
+  if (!std::is_sorted(joined_.begin(), joined_.end(), earlier)) std::sort(joined_.begin(), joined_.end(), earlier);
   fill();
 }
 
+// Raises the level of what all do, in the unit of demand, until each does all that it demands or has a full resource.
 void Sharing::fill() {
-  for (const int32_t s : joined_) of_[s].next = 0;
-  for (size_t open = joined_.size(); open;) {
+  Activity* const of = of_.data();
+  Resource* const in = in_.data();
+  for (open_ = joined_; !open_.empty();) {
     double level = std::numeric_limits<double>::infinity();
-    for (const int32_t r : full_) in_[r].slope = 0;
-    for (const int32_t s : joined_) {
-      const Activity& a = of_[s];
-      if (a.next > 0) continue;
-      level = std::min(level, a.demand);
-      for (int64_t p = takes_.ptr[a.row]; p < takes_.ptr[a.row + 1]; ++p) {
-        Resource& r = in_[takes_.resource[p]];
-        if (full(r)) r.slope += takes_.share[p] / a.demand;
-      }
+    for (const int32_t r : full_) in[r].slope = 0;
+    for (const int32_t s : open_) {
+      level = std::min(level, of[s].demand);
+      for (const Use& use : of[s].uses) in[use.resource].slope += use.weight;  // only full ones are read
     }
-    for (const int32_t number : full_) {
-      Resource& r = in_[number];
-      r.level = r.slope > 0 ? r.room / r.slope : std::numeric_limits<double>::infinity();
-      level = std::min(level, r.level);
+    for (const int32_t r : full_) {
+      in[r].level = in[r].slope > 0 ? in[r].room / in[r].slope : std::numeric_limits<double>::infinity();
+      level = std::min(level, in[r].level);
     }
-    for (const int32_t s : joined_) {
-      Activity& a = of_[s];
-      if (a.next > 0) continue;
-      const int64_t begin = takes_.ptr[a.row], end = takes_.ptr[a.row + 1];
+    size_t growing = 0;
+    for (const int32_t s : open_) {
+      Activity& a = of[s];
       bool saturated = false;
-      for (int64_t p = begin; p < end; ++p) saturated |= full(in_[takes_.resource[p]]) && in_[takes_.resource[p]].level <= level;
-      if (a.demand > level && !saturated) continue;
-      a.next = a.demand <= level ? 1 : level / a.demand;
-      --open;
-      for (int64_t p = begin; p < end; ++p) {
-        Resource& r = in_[takes_.resource[p]];
-        if (full(r)) r.room -= takes_.share[p] * a.next;
+      for (const Use& use : a.uses) saturated |= full(in[use.resource]) & (in[use.resource].level <= level);
+      if (a.demand > level && !saturated) {
+        open_[growing++] = s;
+        continue;
       }
+      a.next = a.demand <= level ? 1 : level / a.demand;
+      for (const Use& use : a.uses) in[use.resource].room -= use.share * a.next;
     }
+    open_.resize(growing);
   }
 }
 
@@ -132,7 +118,6 @@ bool Sharing::set(Activity& a, int64_t now) {
   }
   if (to.end == a.is.end && to.speed == a.is.speed) return false;
   a.is = to;
-  ++a.version;
   return true;
 }
 

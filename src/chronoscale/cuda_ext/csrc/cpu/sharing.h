@@ -16,6 +16,21 @@ struct Takes {
   const int64_t* ptr;
   const int32_t* resource;
   const double* share;
+
+  // Returns whether a row of `ns` takes any.
+  bool any(int64_t row, int64_t ns) const { return ptr && ptr[row] < ptr[row + 1] && delay[row] < ns; }
+
+  void fetch(int64_t row) const {
+    if (!ptr) return;
+    __builtin_prefetch(ptr + row);
+    __builtin_prefetch(delay + row);
+    __builtin_prefetch(demand + row);
+  }
+  void fetch_entries(int64_t row) const {
+    if (!ptr) return;
+    __builtin_prefetch(resource + ptr[row]);
+    __builtin_prefetch(share + ptr[row]);
+  }
 };
 
 constexpr int64_t kWhole = int64_t{1} << 36;  // a resource, in units of shares
@@ -27,25 +42,29 @@ class Sharing {
  public:
   Sharing(const Takes& takes, int64_t streams);
 
-  int64_t delay(int64_t row) const { return takes_.delay[row]; }
-  void enter(int32_t stream, int64_t row, int64_t ns, int64_t now);
+  bool active(int32_t stream) const { return of_[stream].row >= 0; }
+
+  // Starts a row that has `ns` of work at full speed; returns whether its end is known, now + ns, until a resource is overloaded.
+  bool enter(int32_t stream, int64_t row, int64_t ns, int64_t now);
   void leave(int32_t stream);
-  uint32_t version(int32_t stream) const { return of_[stream].version; }
 
   // Computes speeds after activities entered and left at `now`; calls ends(stream, time) of those whose end has changed. Running activities
   // end later than `now`, so that settling again after more have entered at `now` gives what settling once would have.
   template <class F>
   void settle(int64_t now, F ends) {
-    if (entered_.empty() && dirty_.empty()) return;
-    seed();
     ++round_;
-    for (const int32_t first : seeds_) {
-      if (of_[first].round == round_) continue;
-      share(first);
-      for (const int32_t s : joined_) {
-        if (set(of_[s], now)) ends(s, of_[s].is.end);
+    for (const int32_t number : dirty_) {
+      in_[number].over = in_[number].load > kWhole;
+      in_[number].dirty = false;
+      for (const int32_t first : in_[number].streams) {
+        if (of_[first].round == round_) continue;
+        share(first);
+        for (const int32_t s : joined_) {
+          if (set(of_[s], now)) ends(s, of_[s].is.end);
+        }
       }
     }
+    dirty_.clear();
   }
 
  private:
@@ -53,31 +72,44 @@ class Sharing {
     int64_t since = 0, end = -1;
     double left = 0, speed = 0;  // ns of work left at `since`; speed from then on
   };
+  struct Use {
+    int32_t resource;
+    double share, weight;  // weight: share / demand
+  };
   struct Activity {
     int64_t row = -1, settled = -1, round = 0;
     State is, was;  // was: before the time at which it was settled last
     double next = 0, demand = 0;
-    uint32_t version = 0;
+    std::vector<Use> uses;
   };
   struct Resource {
     int64_t load = 0;  // in units
-    double room = 0, slope = 0, level = 0;
     int64_t round = 0;
-    bool over = false, dirty = false;
+    double room = 0, slope = 0, level = 0;
+    bool over = false, dirty = false;  // over: overloaded now or when speeds were settled last
     std::vector<int32_t> streams;
   };
 
-  void seed();
+  // Marks a resource that is or was overloaded and has changed.
+  void touch(int32_t resource) {
+    if (in_[resource].dirty) return;
+    in_[resource].dirty = true;
+    dirty_.push_back(resource);
+  }
   void share(int32_t stream);
   void fill();
-  void join(int32_t stream);
+  void join(int32_t stream) {
+    if (of_[stream].round == round_) return;
+    of_[stream].round = round_;
+    joined_.push_back(stream);
+  }
   bool full(const Resource& r) const { return r.round == round_; }  // marked while their component is collected
   bool set(Activity& a, int64_t now);
 
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
-  std::vector<int32_t> entered_, dirty_, seeds_, joined_, full_;
+  std::vector<int32_t> dirty_, joined_, full_, open_;
   int64_t round_ = 0;  // number of the settling, with which it marks the activities and full resources that it has visited
 };
 
