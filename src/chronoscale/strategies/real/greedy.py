@@ -5,6 +5,8 @@ Pairs of groups chosen so that the GPUs of an iteration finish together; type I 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from chronoscale.cuda_ext.scheduling.greedy import pair_groups
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.scheduled import ScheduledStrategy
@@ -14,6 +16,7 @@ EXACT = 2000  # groups up to which every candidate target is tried; Algorithm 1 
 THINNED = 64  # targets tried beyond that, evenly spaced in rank
 
 
+@lru_cache(maxsize=1)  # REAL-G+ begins with it
 def place(benefits: Benefit, ranks: int) -> Placement:
     """Place snapshot groups on GPUs and iterations by REAL-G (Algorithm 1, §5.3): pairs so that the GPUs of an iteration finish together.
 
