@@ -135,8 +135,8 @@ def test_spread_is_a_median_and_a_straggler_is_as_slow_as_it_says() -> None:
     usual = scenario(write("b: BACKWARD@COMPUTE ns=8000000", 1).schedule, where)
     trial = Trial(usual, (BY_NAME["jitter of rows"], BY_NAME["slowest GPU"]), 0)
     assert trial.alone(1, 1.5) == pytest.approx(1.5 * epoch_s(usual, 0), rel=1e-4)  # whole nanoseconds
-    drawn = [epoch_s(usual._replace(uncertainty=Uncertainty(0.2)), 0, draw) for draw in range(5)]
-    assert trial.alone(0, 0.2) == sorted(drawn)[2] and trial.alone(0, 0.0) == epoch_s(usual, 0)
+    drawn = [epoch_s(usual._replace(uncertainty=Uncertainty(0.2)), 0, draw) for draw in range(3)]
+    assert trial.alone(0, 0.2) == sorted(drawn)[1] and trial.alone(0, 0.0) == epoch_s(usual, 0)
 
 
 def test_classes_of_devices_stay() -> None:

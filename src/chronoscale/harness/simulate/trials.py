@@ -60,10 +60,15 @@ class Trials:
 
     def tasks(self) -> list[End | Drawn]:
         """Return all that is to be simulated."""
-        ends: list[End | Drawn] = [End(name, 0, None) for name in self.trials]
+        usual: list[End | Drawn] = [End(name, 0, None) for name in self.trials]
         values = [(which, value) for which, each in enumerate(self.assumptions) for value in (each.low, each.high)]
-        ends += [End(name, which, value) for which, value in values for name in self.trials]
-        return [*ends, *(Drawn(name, draw) for draw in range(len(self.places)) for name in self.trials)]
+        ends = dict.fromkeys(self._end(name, which, value) for which, value in values for name in self.trials)
+        drawn = [Drawn(name, draw) for draw in range(len(self.places)) for name in self.trials]
+        return [*dict.fromkeys([*usual, *ends]), *drawn]
+
+    def _end(self, name: str, which: int, value: float) -> End:
+        """Return the task of one end of a range; where that is the usual value, the task with none changed."""
+        return End(name, 0, None) if value == self.usual[which] else End(name, which, value)
 
     def epoch_s(self, task: End | Drawn) -> float:
         """Simulate one task and return its epoch, s."""
@@ -80,7 +85,7 @@ class Trials:
             {name: epochs_s[End(name, 0, None)] for name in self.trials},
             {name: np.array([epochs_s[Drawn(name, draw)] for draw in range(len(self.places))]) for name in self.trials},
             {
-                name: np.array([[epochs_s[End(name, which, value)] for value in ends] for which, ends in enumerate(ranges)])
+                name: np.array([[epochs_s[self._end(name, which, value)] for value in ends] for which, ends in enumerate(ranges)])
                 for name in self.trials
             },
         )

@@ -14,7 +14,7 @@ from chronoscale.simulator.uncertainty.draws import Draws
 from chronoscale.strategies.costs import Floats
 
 STEPS = 6  # halvings of a range in which an order turns
-JITTER_DRAWS = 5  # replays at one value of an assumption that differs from draw to draw; their median counts
+JITTER_DRAWS = 3  # replays at one value of an assumption that differs from draw to draw; their median counts
 
 
 def places(draws: int, assumptions: int, seed: int) -> Floats:
