@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.axes import words
 from chronoscale.harness.study.charts import drawing
-from chronoscale.harness.study.conclusions import Claim, answer, conclusion_table
+from chronoscale.harness.study.conclusions import Claim, answer, conclusion_chart, conclusion_table
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
@@ -88,6 +88,8 @@ def run(
     title = study.title or (printed.title if printed else name)
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
+    if answered:
+        drawn.append(conclusion_chart(answered, name, title, quick))
     notes = (*(each.sentence() for each in answered), *_notes(study, shared.notes, names))
     records = {record.point: record for key in study.grid for record in names[key]}
     if printed is None:  # a paper's own studies say in their rows what was refused
