@@ -16,7 +16,7 @@ from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
 from chronoscale.harness.study.evaluation import Task, testbed
 from chronoscale.harness.study.findings import NAN, Told
-from chronoscale.harness.study.point import Record
+from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.replay import PointInputs
 from chronoscale.reports.charts.bands import Band, bands
 from chronoscale.reports.charts.drawing import Drawing
@@ -119,14 +119,19 @@ def _key(claim: Claim, draws: int) -> str:
     return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", (), ()).key
 
 
+def scenario_of(point: StudyPoint) -> Scenario:
+    """Return what a study's point is simulated with, and how its epoch is read, for draws of what is assumed. Raises UserError as a
+    replay."""
+    bed = testbed(point)
+    given = PointInputs.of(point, bed)
+    schedule = given.planner.plan(given.workload, point.gpus, given.costs)
+    read = partial(bed.epoch_s, point)
+    return Scenario(schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes, read).explicit
+
+
 def _conclude(claim: Claim, draws: int) -> Conclusion:
-    names, scenarios = _names(claim), {}
-    for name, record in zip(names, (claim.faster, claim.slower), strict=True):
-        bed = testbed(record.point)
-        given = PointInputs.of(record.point, bed)
-        schedule = given.planner.plan(given.workload, record.point.gpus, given.costs)
-        how = (schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes, partial(bed.epoch_s, record.point))
-        scenarios[name] = Scenario(*how).explicit
+    names = _names(claim)
+    scenarios = {name: scenario_of(one.point) for name, one in zip(names, (claim.faster, claim.slower), strict=True)}
     return simulate_trials(Trials.of(scenarios, draws, 0), [names], lambda _: None)[1][0]
 
 

@@ -89,7 +89,7 @@ def run(
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
     if answered:
-        drawn.append(conclusion_chart(answered, name, title, quick))
+        drawn.append(conclusion_chart(answered, name, f"{title}: what holds under joint assumptions", quick))
     notes = (*(each.sentence() for each in answered), *_notes(study, shared.notes, names))
     records = {record.point: record for key in study.grid for record in names[key]}
     if printed is None:  # a paper's own studies say in their rows what was refused
@@ -157,6 +157,8 @@ def _claims(entry: ClaimKeys, names: Names) -> Iterator[Claim]:
     for turn in _turns(entry, names):
         printed = value(entry.printed, turn)
         points = value(entry.faster, turn), value(entry.slower, turn)
+        if wrong := [one for one in points if not isinstance(one, Record)]:
+            raise UserError(f"faster and slower: expected a point each, got {wrong[0]!r}")
         yield Claim(filled(entry.what, turn), *points, NAN if printed is None else float(printed))
 
 
