@@ -117,7 +117,7 @@ class HostStreams(BaseModel):
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
 
     def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
-        return self.steps(point.dataset) / schedule.iterations * (trace.span_ns / 1e9)
+        return self.steps(point.dataset) / schedule.iterations * trace.span_ns / 1e9
 
     def check(self, replayed: Replayed) -> None:
         """Accept every simulated epoch of FAST's studies: a cache takes what room a device leaves it."""
