@@ -10,7 +10,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from chronoscale.reports.charts.drawing import Drawing, draw
 from chronoscale.reports.charts.style import COLOURS, INK
@@ -45,7 +45,7 @@ def bands(name: str, title: str, caption: str, unit: str, rows: Sequence[Band]) 
         axes.set_yticks(range(len(rows)), [textwrap.fill(row.label, WIDE) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_locator(MaxNLocator(8) if _narrow(rows) else LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.axvline(1, color=INK, linewidth=0.8)
@@ -62,6 +62,12 @@ def bands(name: str, title: str, caption: str, unit: str, rows: Sequence[Band]) 
         figure.legend(handles, labels[: len(handles)], loc="outside upper left", ncols=4)
 
     return draw(name, title, caption, (10, 1.0 + 0.5 * max(len(rows), 1)), paint)
+
+
+def _narrow(rows: Sequence[Band]) -> bool:
+    """Return whether all numbers lie within a factor of three of one another and of 1, where 1, 2 and 5 are too few ticks."""
+    ends = [1.0, *(value for row in rows for value in row[2:] if math.isfinite(value))]
+    return max(ends) < 3 * min(ends)
 
 
 def _diamond() -> Line2D:
