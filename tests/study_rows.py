@@ -33,8 +33,9 @@ def plain(value: Any) -> Any:
 
 
 def numbers(findings: Findings) -> dict[str, Any]:
-    """Rows and tables of what a study found."""
-    return json.loads(json.dumps({"rows": table(findings.rows), "tables": {name: table(one) for name, one in findings.tables.items()}}))
+    """Rows and tables of what a study found, without its claims, which `small_studies` does not simulate."""
+    tables = {name: table(one) for name, one in findings.tables.items() if name != "conclusions"}
+    return json.loads(json.dumps({"rows": table(findings.rows), "tables": tables}))
 
 
 def numbers_of_frames(golden: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,15 @@ class CostModel(Protocol):
 
         rows: row numbers; ns: their durations, int64 [len(rows)]. Both float64 [len(rows)], from 0 to 1; zeros where unknown.
         """
+        ...
+
+
+@runtime_checkable
+class SpecifiedCosts(Protocol):
+    """Cost model whose durations follow from a device's figures, which nothing measured: it can be had of other figures."""
+
+    def on_device(self, device: Device) -> CostModel:
+        """Return the cost model of a device with these figures, all else alike."""
         ...
 
 
@@ -128,6 +137,9 @@ class DatasheetCosts:
 
     def occupies(self, schedule: Schedule, rows: Ints, ns: Ints) -> tuple[Floats, Floats]:
         return occupied_shares(self.device, schedule, rows, ns)
+
+    def on_device(self, device: Device) -> DatasheetCosts:
+        return replace(self, device=device)
 
     def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
         """Return the time of work on the device, float64 [rows] s, without launches."""

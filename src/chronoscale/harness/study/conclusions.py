@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
 from chronoscale.harness.study.evaluation import Task, testbed
 from chronoscale.harness.study.findings import NAN, Told
-from chronoscale.harness.study.point import Record
+from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.replay import PointInputs
+from chronoscale.reports.charts.bands import Band, bands
+from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.simulator.uncertainty.assumptions import Scenario
 from chronoscale.simulator.uncertainty.joint import Conclusion
 from chronoscale.simulator.uncertainty.spec import CERTAIN
@@ -49,6 +52,11 @@ class Answered(NamedTuple):
         return 1 / found.usual, 1 / found.high, 1 / found.middle, 1 / found.low
 
     @property
+    def share(self) -> float:
+        """Return in what share of the draws the claim holds, 0 to 1."""
+        return self.conclusion.share if self.conclusion.faster == _names(self.claim)[0] else 1 - self.conclusion.share
+
+    @property
     def where(self) -> str:
         """Where the printed number lies: inside the band, or how far outside; '' for none."""
         _, low, _, high = self.ends
@@ -60,9 +68,8 @@ class Answered(NamedTuple):
     def line(self) -> dict[str, object]:
         """Return the row of the study's table of conclusions."""
         usual, low, middle, high = self.ends
-        share = self.conclusion.share if self.conclusion.faster == _names(self.claim)[0] else 1 - self.conclusion.share
         ratios = {"published": self.claim.printed, "usual": usual, "low": low, "middle": middle, "high": high}
-        return {"what": self.claim.what, "share": share, **ratios, "published_is": self.where, "turned_by": self._turned}
+        return {"what": self.claim.what, "share": self.share, **ratios, "published_is": self.where, "turned_by": self._turned}
 
     def sentence(self) -> str:
         """Return what holds, in words, with where the printed number lies."""
@@ -75,11 +82,15 @@ class Answered(NamedTuple):
 
 
 def _names(claim: Claim) -> tuple[str, str]:
-    """Return names of the two points: their strategies, and where those are one, on how many GPUs."""
+    """Return names of the two points: their strategies; where those are one, with what else is not the same."""
     one, other = claim.faster.point, claim.slower.point
     if one.strategy != other.strategy:
         return one.strategy, other.strategy
-    return f"{one.strategy} on {one.gpus}", f"{other.strategy} on {other.gpus}"
+    if one.gpus != other.gpus:
+        return f"{one.strategy} on {one.gpus}", f"{other.strategy} on {other.gpus}"
+    apart = [name for name, given in one.axes.items() if other.axes.get(name) != given]
+    first, second = (", ".join([point.strategy, *(f"{name} {point.axes.get(name)}" for name in apart)]) for point in (one, other))
+    return first, second
 
 
 def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progress: Told) -> list[Answered]:
@@ -108,13 +119,34 @@ def _key(claim: Claim, draws: int) -> str:
     return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", (), ()).key
 
 
+def scenario_of(point: StudyPoint) -> Scenario:
+    """Return what a study's point is simulated with, and how its epoch is read, for draws of what is assumed. Raises UserError as a
+    replay."""
+    bed = testbed(point)
+    given = PointInputs.of(point, bed)
+    schedule = given.planner.plan(given.workload, point.gpus, given.costs)
+    read = partial(bed.epoch_s, point)
+    return Scenario(schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes, read).explicit
+
+
 def _conclude(claim: Claim, draws: int) -> Conclusion:
-    names, scenarios = _names(claim), {}
-    for name, record in zip(names, (claim.faster, claim.slower), strict=True):
-        given = PointInputs.of(record.point, testbed(record.point))
-        schedule = given.planner.plan(given.workload, record.point.gpus, given.costs)
-        scenarios[name] = Scenario(schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes).explicit
+    names = _names(claim)
+    scenarios = {name: scenario_of(one.point) for name, one in zip(names, (claim.faster, claim.slower), strict=True)}
     return simulate_trials(Trials.of(scenarios, draws, 0), [names], lambda _: None)[1][0]
+
+
+def conclusion_chart(answered: Sequence[Answered], name: str, title: str, quick: bool) -> Drawing:
+    """Draw a study's claims, a row each: what holds of it under joint assumptions, and the printed number.
+
+    name, title: of the study.
+    """
+    rows = [Band(each.claim.what, each.share, *each.ends, each.claim.printed) for each in answered]
+    several = f"{QUICK if quick else DRAWS} joint draws of what is assumed"
+    caption = (
+        f"How many times as fast: bars reach from the 5th to the 95th percentile of {several}, a tick is their middle, a circle as usually "
+        "assumed, a diamond what the paper prints. At the right the share of the draws in which the claim holds. Simulated."
+    )
+    return bands(f"{name}-conclusions", title, caption, "times as fast", rows)
 
 
 def conclusion_table(answered: Iterable[Answered]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -109,6 +109,26 @@ class Record(Mapping[str, Any]):
         return self._all[name]
 
 
+class Pair(NamedTuple):
+    """Two points of a study's grid that are compared: the one that should take less time, and the one that should take more.
+
+    of: how many pairs both of whose points ran, of which this is the middle one.
+    """
+
+    faster: Record
+    slower: Record
+    of: int
+
+    @property
+    def cell(self) -> str:
+        """Return model and data set of the pair, and of how many it is the middle, for sentences of study files."""
+        place = " on ".join(filter(None, (self.faster.point.model, self.faster.point.dataset)))
+        return f"{place}, the middle of {self.of}" if self.of > 1 else place
+
+
+CELL = ("dataset", "model", "layers", "gpus")
+
+
 class Points(Sequence[Record]):
     """Points of a study's grid with their results, in order, as expressions of study files see them under the grid's name."""
 
@@ -154,6 +174,26 @@ class Points(Sequence[Record]):
         record: Record = some[0]
         return record
 
+    def middle(self, faster: Mapping[str, Any], slower: Mapping[str, Any], metric: str = "epoch_s", **wanted: Any) -> Pair | None:
+        """Return the pair of points of the (lower) median ratio, slower's metric over faster's, for claims of study files.
+
+        faster, slower: axis -> value of the one and of the other. Pairs agree on data set, model, layers and GPUs, as far as neither
+        names them, and both ran. metric: of the points, or of a metric that holds several: 'spread.epoch_s'. wanted: of both, as for
+        `where`. None for no pair. Raises UserError where several points of `slower` would do.
+        """
+        agree = [name for name in CELL if name not in faster and name not in slower]
+        pairs = []
+        for one in self.where(status="ran", **{**wanted, **faster}):
+            same = {name: one[name] for name in agree}
+            other = self.where(**{"status": "ran", **wanted, **slower, **same})
+            if len(other):
+                record = other.one(**same)
+                pairs.append((_number(record, metric) / _number(one, metric), one, record))
+        if not pairs:
+            return None
+        _, one, record = sorted(pairs, key=lambda pair: pair[0])[(len(pairs) - 1) // 2]
+        return Pair(one, record, len(pairs))
+
     def table(self, *columns: str) -> pd.DataFrame:
         """Return a study's points as a table, one row each.
 
@@ -161,3 +201,11 @@ class Points(Sequence[Record]):
         """
         named = [{name: one.get(name, float("nan")) for name in columns or one} for one in self]
         return pd.DataFrame(named, columns=list(columns) or None)
+
+
+def _number(record: Record, metric: str) -> float:
+    """Return a metric of a point, or one of those that a metric holds ('spread.epoch_s')."""
+    value: Any = record
+    for name in metric.split("."):
+        value = value[name]
+    return float(value)

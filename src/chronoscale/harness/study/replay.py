@@ -53,6 +53,10 @@ class Testbed(Protocol):
         """Return the cost model that predicts durations on the cluster of a study's point."""
         ...
 
+    def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
+        """Return the seconds of an epoch of the paper's length, of a study's point that was simulated."""
+        ...
+
     def check(self, replayed: Replayed) -> None:
         """Raise UserError where a study's simulated epoch does not fit into memory."""
         ...

@@ -15,7 +15,7 @@ from chronoscale.errors import UserError
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.axes import words
 from chronoscale.harness.study.charts import drawing
-from chronoscale.harness.study.conclusions import Claim, answer, conclusion_table
+from chronoscale.harness.study.conclusions import Claim, answer, conclusion_chart, conclusion_table
 from chronoscale.harness.study.evaluation import Task, evaluated, hooked
 from chronoscale.harness.study.expressions import Names, filled, loops, value
 from chronoscale.harness.study.findings import NAN, Findings, Told, beside, row
@@ -88,6 +88,8 @@ def run(
     title = study.title or (printed.title if printed else name)
     title = f"{title}: {study.limit}" if study.limit else title
     drawn = [drawing(chart, name, title, names) for chart in study.drawings if value(chart.where, names)]
+    if answered:
+        drawn.append(conclusion_chart(answered, name, f"{title}: what holds under joint assumptions", quick))
     notes = (*(each.sentence() for each in answered), *_notes(study, shared.notes, names))
     records = {record.point: record for key in study.grid for record in names[key]}
     if printed is None:  # a paper's own studies say in their rows what was refused
@@ -155,6 +157,8 @@ def _claims(entry: ClaimKeys, names: Names) -> Iterator[Claim]:
     for turn in _turns(entry, names):
         printed = value(entry.printed, turn)
         points = value(entry.faster, turn), value(entry.slower, turn)
+        if wrong := [one for one in points if not isinstance(one, Record)]:
+            raise UserError(f"faster and slower: expected a point each, got {wrong[0]!r}")
         yield Claim(filled(entry.what, turn), *points, NAN if printed is None else float(printed))
 
 

@@ -17,15 +17,17 @@ from chronoscale.simulator.network.nccl import tuning
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costing.roofline import work_kinds
-from chronoscale.strategies.costs import CostModel, DatasheetCosts, Floats
+from chronoscale.strategies.costs import CostModel, DatasheetCosts, Floats, SpecifiedCosts
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.topology import Topology
+from chronoscale.strategies.trace import Trace
 
 
 class Scenario(NamedTuple):
     """What an epoch is simulated with: schedule, cluster, cost model and uncertainty.
 
     constant_bytes: of a snapshot's input features, which its copies to a device hold, where they do not change with the snapshot; else 0.
+    seconds: how the epoch's time is read off a trace of the schedule, where few of its steps are planned; None: from begin to end.
     """
 
     schedule: Schedule
@@ -33,6 +35,7 @@ class Scenario(NamedTuple):
     costs: CostModel
     uncertainty: Uncertainty
     constant_bytes: int = 0
+    seconds: Callable[[Schedule, Trace], float] | None = None
 
     @property
     def explicit(self) -> Scenario:
@@ -75,7 +78,7 @@ def _device(change: Callable[[Device], Device]) -> Callable[[Scenario], Scenario
 
     def changed(scenario: Scenario) -> Scenario:
         device = change(scenario.cluster.device)
-        costs = replace(scenario.costs, device=device) if isinstance(scenario.costs, DatasheetCosts) else scenario.costs
+        costs = scenario.costs.on_device(device) if isinstance(scenario.costs, SpecifiedCosts) else scenario.costs
         return scenario._replace(cluster=replace(scenario.cluster, device=device), costs=costs)
 
     return changed
@@ -260,7 +263,7 @@ ASSUMPTIONS = (
 
 def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return the assumptions that matter in a scenario: those that it has, and of measured costs those that nothing measured."""
-    specified = isinstance(scenario.costs, DatasheetCosts)
+    specified = isinstance(scenario.costs, SpecifiedCosts)
     return tuple(each for each in ASSUMPTIONS if (specified or not each.measured) and each.usual(scenario) is not None)
 
 

@@ -30,7 +30,10 @@ def places(draws: int, assumptions: int, seed: int) -> Floats:
 
 def epoch_s(scenario: Scenario, seed: int, draw: int = 0) -> float:
     """Return the seconds of an epoch in one draw of what its rows vary by. Raises UserError as a replay."""
-    return Draws.of(*scenario[:4], seed).span(draw) / 1e9
+    draws = Draws.of(*scenario[:4], seed)
+    if scenario.seconds is None:
+        return draws.span(draw) / 1e9
+    return scenario.seconds(scenario.schedule, draws.trace(draw))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -101,7 +101,7 @@ def epoch(replayed: Replayed) -> dict[str, Any]:
     steps = replayed.testbed.steps(replayed.point.dataset)
     factor = steps / replayed.schedule.iterations
     return {
-        "epoch_s": factor * replayed.trace.span_ns / 1e9,
+        "epoch_s": replayed.testbed.epoch_s(replayed.point, replayed.schedule, replayed.trace),
         "seconds": {op: factor * seconds for op, seconds in replayed.seconds.items() if replayed.of(op).any()},
         "device_bytes": float(replayed.peaks.max()),
         "sampled": float(replayed.schedule.edges[replayed.of("SAMPLE")].sum()) * steps / replayed.schedule.iterations,

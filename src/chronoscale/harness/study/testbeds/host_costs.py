@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chronoscale.simulator import presets
-from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costing.roofline import occupied_shares
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
@@ -58,20 +58,29 @@ class ServerCosts:
 
     On the host sampling takes as long as its sampled neighbours over a rate, and, where each row is sent once a batch, as looking through
     its ids; copies (GATHER, MEMORY_READ, MEMORY_WRITE) take their bytes over a rate. efficient: whether layers have FAST's thread-efficient
-    operators.
+    operators. other: the device, None: that of the rates.
     """
 
     rates: Rates
     efficient: bool = False
+    other: Device | None = None
+
+    @property
+    def device(self) -> Device:
+        """Return the simulated GPU."""
+        return self.other or self.rates.cluster.device
+
+    def on_device(self, device: Device) -> ServerCosts:
+        return replace(self, other=device)
 
     @property
     def name(self) -> str:
-        return f"{self.rates.cluster.device.name} datasheet, host rates of a study"
+        return f"{self.device.name} datasheet, host rates of a study"
 
     @property
     def launch_ns(self) -> int:
         """Return the nanoseconds that a host thread takes to start a kernel, for the simulator."""
-        return round(self.rates.launch_s * 1e9)
+        return round(self.device.launch_s * 1e9)
 
     def predict(self, schedule: Schedule, rows: Ints) -> tuple[Ints, Source]:
         """Return the predicted nanoseconds of some tasks, all of one operation, and where the prediction comes from.
@@ -94,10 +103,10 @@ class ServerCosts:
 
         rows: their indices in the schedule; ns: their durations.
         """
-        return occupied_shares(self.rates.cluster.device, schedule, rows, ns)
+        return occupied_shares(self.device, schedule, rows, ns)
 
     def _device(self, schedule: Schedule, rows: Ints) -> tuple[Floats, Source]:
-        ns, source = DatasheetCosts(self.rates.cluster.device, self.rates.efficiency).predict(schedule, rows)
+        ns, source = DatasheetCosts(self.device, self.rates.efficiency).predict(schedule, rows)
         return ns / 1e9, source
 
     def _host(self, schedule: Schedule, rows: Ints) -> Floats:

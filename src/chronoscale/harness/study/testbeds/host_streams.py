@@ -28,8 +28,10 @@ from chronoscale.harness.study.testbeds.spread_streams import printed_counts
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 
@@ -113,6 +115,9 @@ class HostStreams(BaseModel):
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return ServerCosts(rates_of(point), self.planner(point).feeding.operators == "edges" or point.strategy == "fast")
+
+    def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
+        return self.steps(point.dataset) / schedule.iterations * trace.span_ns / 1e9
 
     def check(self, replayed: Replayed) -> None:
         """Accept every simulated epoch of FAST's studies: a cache takes what room a device leaves it."""

@@ -17,7 +17,9 @@ from chronoscale.simulator import memory, presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
+from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 
@@ -63,6 +65,9 @@ class SignalTestbed(BaseModel):
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return DatasheetCosts(cluster.device, point.setting("efficiency", self.efficiency), cluster.engine)
+
+    def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
+        return trace.span_ns / 1e9
 
     def check(self, replayed: Replayed) -> None:
         memory.check(replayed.schedule, replayed.trace, replayed.cluster)

@@ -30,6 +30,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.strategy import Strategy
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
 
 
@@ -213,6 +214,9 @@ class SnapshotTestbed(BaseModel):
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return DatasheetCosts(cluster.device)
+
+    def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
+        return trace.span_ns / 1e9
 
     def check(self, replayed: Replayed) -> None:
         memory.check(replayed.schedule, replayed.trace, replayed.cluster)

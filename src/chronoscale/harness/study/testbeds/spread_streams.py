@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from chronoscale.batching.streams.description import stream_statistics
@@ -21,12 +22,13 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.registry import strategy
-from chronoscale.strategies.schedule import Op
+from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.spread.phase import BACK
 from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
+from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, SharingHyper, Workload
 
 SHARING = ("policy", "shared", "theta", "alpha")  # settings that are SharingHyper's
@@ -130,6 +132,9 @@ class SpreadStreams(BaseModel):
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return DatasheetCosts(cluster.device)
 
+    def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
+        return step_s(schedule, trace, point.setting("tests", False)) * self.steps(point)
+
     def check(self, replayed: Replayed) -> None:
         """Accept every simulated epoch of MemShare's studies: node memory lies in the hosts' memory."""
 
@@ -165,6 +170,22 @@ def prepared(testbed: SpreadStreams, dataset: str, divisor: int) -> PreparedStre
     return _PREPARED[place]
 
 
+def step_s(schedule: Schedule, trace: Trace, tests: bool) -> float:
+    """Return the mean simulated seconds from the end of an optimiser step to that of the next, without the last; with `tests`, of a batch
+    that is tested."""
+    last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & _counted(schedule, trace, tests)
+    units, at = np.unique(schedule.unit[trace.task[last]], return_inverse=True)
+    ends = np.zeros(len(units), np.int64)
+    np.maximum.at(ends, at, trace.end_ns[last])
+    gaps = np.diff(np.sort(ends))
+    return float(gaps[: max(len(gaps) - 1, 1)].mean()) / 1e9  # the last step has fewer events
+
+
+def _counted(schedule: Schedule, trace: Trace, tests: bool) -> NDArray[np.bool_]:
+    """Return which tasks of a trace are of batches that train, with `tests` of those that are tested, bool [tasks]."""
+    return np.asarray((schedule.step[trace.task] == VALIDATE) == tests)
+
+
 def spread_step(replayed: Replayed) -> dict[str, Any]:
     """Return the simulated seconds and bytes of an optimiser step, means of ranks; a metric of MemShare's studies.
 
@@ -173,13 +194,9 @@ def spread_step(replayed: Replayed) -> dict[str, Any]:
     `fetched` from other ranks, `returned` to them (contributions to rows that they own), and `spoken`: of shared hot nodes, all-gathered.
     """
     schedule, trace, tests = replayed.schedule, replayed.trace, replayed.point.setting("tests", False)
-    counted = (np.asarray(schedule.step[trace.task]) == VALIDATE) == tests
+    counted = _counted(schedule, trace, tests)
     last = (trace.op == (Op.FORWARD if tests else Op.OPTIMIZE)) & counted
-    units, at = np.unique(schedule.unit[trace.task[last]], return_inverse=True)
-    ends = np.zeros(len(units), np.int64)
-    np.maximum.at(ends, at, trace.end_ns[last])
-    gaps = np.diff(np.sort(ends))
-    between = float(gaps[: max(len(gaps) - 1, 1)].mean()) / 1e9  # the last step has fewer events
+    units = np.unique(schedule.unit[trace.task[last]])
     a_step = 1 / (len(units) * replayed.point.gpus)
     spent = trace.duration_ns * counted / 1e9 * a_step
     moved = np.asarray(trace.bytes * counted, np.float64) * a_step
@@ -196,8 +213,8 @@ def spread_step(replayed: Replayed) -> dict[str, Any]:
     assert isinstance(bed, SpreadStreams)
     volumes = {"fetched": exchanged & ~back, "returned": exchanged & back, "spoken": gathered}
     return {
-        "step_s": between,
-        "epoch_s": between * bed.steps(replayed.point),
+        "step_s": step_s(schedule, trace, tests),
+        "epoch_s": bed.epoch_s(replayed.point, schedule, trace),
         "stages": {name: float(spent[rows].sum()) for name, rows in of.items()},
         **{name: float(moved[rows].sum()) for name, rows in volumes.items()},
     }
