@@ -136,6 +136,7 @@ BAD = [
     (NCCL.replace("54.10   19.38", "-1.0   19.38"), 16, "expected a time above 0 µs, got -1.0"),
     (NCCL.replace("alltoall_perf", "my_benchmark"), 12, "which operation? no line names the program"),
     ("\n".join(NCCL.splitlines()[:13]), 12, "a table without rows"),
+    (NCCL + OLD, 22, "a second table; one a file"),
     (NCCL.replace(RANKS, ""), None, "it does not say what it ran on; add a line '# nodes: 2 gpus_per_node: 8'"),
     (NCCL.replace("on  node-0 device  1", "on  node-1 device  1"), None, "machines with 1 and 3 ranks"),
     (OSU.replace("(us)", ""), 3, "expected a column of latencies in (us)"),

@@ -30,7 +30,9 @@ def read_nccl_tests(path: Path, lines: list[Line]) -> MeasuredTable:
     beside them, an operation that it does not name.
     """
     program = next((match[1] for _, text in lines if (match := PROGRAM.search(text))), "")
-    head = next((i for i, (_, text) in enumerate(lines) if "algbw" in text), len(lines))
+    head, *others = (i for i, (_, text) in enumerate(lines) if "algbw" in text)
+    if others:
+        raise mistake(path, lines[others[0]][0], "a second table; one a file")
     if not program:
         raise mistake(path, lines[head][0], "which operation? no line names the program (all_reduce_perf, alltoall_perf ...)")
     units = lines[head + 1][1] if head + 1 < len(lines) else ""
