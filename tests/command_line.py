@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from chronoscale.harness import cli
+from chronoscale.harness.cli.sessions import executing, simulating, training  # noqa: F401 (what commands import is no single test's)
 
 LINE = (sys.executable, "-c", "from chronoscale.harness.cli import main; main()")
 
