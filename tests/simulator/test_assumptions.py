@@ -118,6 +118,11 @@ def test_what_matters_nothing_is_left_out() -> None:
     names = {one.name for one in assumptions_of(scenario(schedule, cluster(4, 4)))}
     assert not {"what the network reaches", "latency of the network", "GPUs on a PCIe uplink", "what PCIe uplinks reach"} & names
     where = cluster()
+    assert "sends at once in all-to-alls" not in {
+        one.name for one in assumptions_of(scenario(schedule, replace(where, collectives="alpha-beta")))
+    }
+    alone = {one.name for one in assumptions_of(scenario(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1)))}
+    assert not {"latency in machines", "what links in machines reach", "sends at once in all-to-alls"} & alone
     flat = scenario(schedule, where)._replace(costs=DatasheetCosts(where.device, efficiency=0.5))
     assert not any("arrays" in one.name or "dense" in one.name for one in assumptions_of(flat))
 

@@ -196,6 +196,27 @@ def _none(scenario: Scenario) -> float | None:
     return 0.0
 
 
+def _one_inside(scenario: Scenario) -> float | None:
+    return 1.0 if _meets_inside(scenario) else None
+
+
+def _one_of_sends(scenario: Scenario) -> float | None:
+    """Return 1 where collectives are timed as NCCL builds them."""
+    cluster = scenario.cluster
+    alpha_beta = cluster.collectives == "alpha-beta" or cluster.origin.startswith("fitted")
+    return 1.0 if scenario.schedule.ranks > 1 and not alpha_beta else None
+
+
+def _meets_inside(scenario: Scenario) -> bool:
+    """Return whether ranks share a machine."""
+    return min(scenario.cluster.gpus_per_node, scenario.schedule.ranks) > 1
+
+
+def _meets_across(scenario: Scenario) -> bool:
+    """Return whether ranks are on several machines."""
+    return scenario.schedule.ranks > scenario.cluster.gpus_per_node
+
+
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
 _COPIES = "pinned copies reach 0.83 to 0.88 (nvbandwidth), pageable ones less, the rate of data 0.95"
 _STATED = "stated, not measured"
@@ -211,20 +232,20 @@ ASSUMPTIONS = (
     Assumption("latency of copies", 0.5, 2, "× {:.3g}", _FACTOR, _one, _bus(_later), log=True, measured=True),
     Assumption(
         "what links in machines reach", 0.65, 0.9, "{:.0%}", "NCCL reaches 0.8 of NVLink (src/graph/topo.h), copies 0.83 of PCIe",
-        lambda s: s.cluster.intra.efficiency if s.cluster.gpus_per_node > 1 else None, _inside(_reaching),
+        lambda s: s.cluster.intra.efficiency if _meets_inside(s) else None, _inside(_reaching),
     ),
-    Assumption("latency in machines", 0.5, 2, "× {:.3g}", _FACTOR, _one, _inside(_later), log=True),
+    Assumption("latency in machines", 0.5, 2, "× {:.3g}", _FACTOR, _one_inside, _inside(_later), log=True),
     Assumption(
         "what the network reaches", 0.5, 0.98, "{:.0%}", "shared with others, to 49 of 50 GB/s (nccl-tests)",
-        lambda s: s.cluster.inter.efficiency if s.cluster.nodes > 1 else None, _across(_reaching),
+        lambda s: s.cluster.inter.efficiency if _meets_across(s) else None, _across(_reaching),
     ),
     Assumption(
         "latency of the network", 0.5, 2, "× {:.3g}", "a factor of two: hops between leaf and spine switches",
-        lambda s: 1.0 if s.cluster.nodes > 1 else None, _across(_later), log=True,
+        lambda s: 1.0 if _meets_across(s) else None, _across(_later), log=True,
     ),
     Assumption(
         "sends at once in all-to-alls", 1 / 8, 8, "× {:.3g}", "as fitted, times or over eight: tables of many GPUs are few",
-        _one, _sends, log=True,
+        _one_of_sends, _sends, log=True,
     ),
     Assumption(
         "what passes over arrays reach", 0.7, 0.95, "{:.0%}", "of the memory: vector additions 0.86 to 0.92 on an H200, small ones less",
