@@ -112,6 +112,14 @@ def test_features_that_stay_are_sent_once_an_iteration() -> None:
     assert BY_NAME["features sent with every snapshot"].usual(scenario(one, cluster(2, 2), 500)) is None
 
 
+def test_an_operation_of_one_kernel_keeps_it() -> None:
+    schedule = write(
+        "b: BACKWARD@COMPUTE ns=8000 kernels=1\nc: COPY@COMPUTE bytes=10 kernels=3\nd: COPY@COMPUTE bytes=10 kernels=0", 1
+    ).schedule
+    halved = assume(scenario(schedule, cluster(1, 1)), [BY_NAME["kernels of an operation"]], [0.5]).schedule
+    assert sorted(halved.kernels.tolist()) == [0, 1, 2]
+
+
 def test_what_matters_nothing_is_left_out() -> None:
     """On one machine nothing crosses the network; a board without switches has none; one share of peak for all has no kinds."""
     schedule = write(each(3, *STEP), 4).schedule

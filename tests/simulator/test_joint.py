@@ -87,9 +87,19 @@ def test_what_nothing_turns_says_what_comes_nearest() -> None:
     conclusion = mild.conclude("fast", "slow", alone, USUAL)
     assert (conclusion.share, conclusion.flips) == (1.0, ()) and conclusion.near is not None
     assert (conclusion.near.assumption, conclusion.near.shown, conclusion.near.ratio) == ("a", "10", pytest.approx(1.1))
-    assert "No assumption alone turns it; nearest, a at 10: 1.1 times" in str(conclusion)
+    assert "No assumption alone turns it at either end of its range; nearest, a at 10: 1.1 times" in str(conclusion)
     still = replace(mild, ends_s={"fast": np.ones((3, 2)), "slow": np.full((3, 2), 1.5)})
     assert still.conclude("fast", "slow", alone, USUAL).near is None and found.usual_s["slow"] == 1.5
+
+
+def test_ties_and_shares_that_are_nearly_all_are_not_told_as_more() -> None:
+    usual = {"a": 1.0, "b": 1.0}
+    ends = {name: np.ones((3, 2)) for name in usual}
+    tied = JointResult(RANGES, usual, {name: np.ones(4) for name in usual}, ends).conclude("a", "b", alone, USUAL)
+    assert str(tied) == "a is as fast as b in all of 4 joint draws"
+    drawn = {"a": np.ones(256), "b": np.concatenate([np.full(255, 1.2), [0.9]])}
+    nearly = JointResult(RANGES, {"a": 1.0, "b": 1.2}, drawn, ends).conclude("a", "b", alone, USUAL)
+    assert "in more than 99% of 256 joint draws" in str(nearly)
 
 
 def test_whole_numbers_turn_at_a_whole_number() -> None:

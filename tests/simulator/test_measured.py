@@ -137,6 +137,8 @@ BAD = [
     (NCCL.replace("alltoall_perf", "my_benchmark"), 12, "which operation? no line names the program"),
     ("\n".join(NCCL.splitlines()[:13]), 12, "a table without rows"),
     (NCCL + OLD, 22, "a second table; one a file"),
+    (OLD.replace("gpus_per_node: 8", "gpus_per_node: 1"), None, "1 machines of 1 GPUs: two ranks are needed"),
+    (OLD.replace("nodes: 1", "nodes: 0"), None, "0 machines of 8 GPUs: two ranks are needed"),
     (NCCL.replace(RANKS, ""), None, "it does not say what it ran on; add a line '# nodes: 2 gpus_per_node: 8'"),
     (NCCL.replace("on  node-0 device  1", "on  node-1 device  1"), None, "machines with 1 and 3 ranks"),
     (OSU.replace("(us)", ""), 3, "expected a column of latencies in (us)"),
@@ -197,6 +199,8 @@ def test_what_no_table_depends_on_stays() -> None:
     assert (found.across, found.across_s, found.sends_across, found.sends_s, found.nvls) == pytest.approx(
         (usual.across, usual.across_s, usual.sends_across, usual.sends_s, usual.nvls)
     )
+    whole = replace(H200, inter=replace(H200.inter, efficiency=1.0, latency_s=0.0))  # at the bounds of what is tried
+    assert fit(whole, [inside]).inter == whole.inter and found.nvls_network == usual.nvls_network
 
 
 def test_a_cluster_too_small_for_what_was_measured() -> None:

@@ -63,7 +63,11 @@ def _simulate(setting: AssumedSetting, run: Run, points: list[SimulatedPoint], o
         for point in points
     }
     trials = Trials.of(scenarios, setting.draws, setting.seed)
-    pairs = [pair for pair in combinations(points, 2) if pair[0].targets == pair[1].targets]
+    pairs = [
+        pair
+        for pair in combinations(points, 2)
+        if pair[0].targets == pair[1].targets and all(len(scenarios[each.strategy].schedule) for each in pair)
+    ]
     result, found = simulate_trials(trials, [(one.strategy, other.strategy) for one, other in pairs], on_progress)
     conclusions = tuple(_caveated(conclusion, *pair) for conclusion, pair in zip(found, pairs, strict=True))
     effects = {name: tuple(effect for effect in _effects(result, name) if effect.size > 0) for name in scenarios}

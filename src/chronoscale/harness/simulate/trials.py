@@ -75,7 +75,7 @@ class Trials:
         trial = self.trials[task.strategy]
         if isinstance(task, Drawn):
             return trial.drawn(self.places[task.draw], task.draw)
-        return trial.alone(task.assumption, self.usual[task.assumption] if task.value is None else task.value)
+        return trial.usual() if task.value is None else trial.alone(task.assumption, task.value)
 
     def result(self, epochs_s: Mapping[End | Drawn, float]) -> JointResult:
         """Return the epochs of all tasks, s, by strategy."""

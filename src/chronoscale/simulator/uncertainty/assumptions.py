@@ -158,7 +158,9 @@ def _launch(scenario: Scenario, times: float) -> Scenario:
 
 
 def _kernels(scenario: Scenario, times: float) -> Scenario:
-    counts = np.rint(scenario.schedule.kernels * times).astype(scenario.schedule.kernels.dtype)
+    counts = np.maximum(np.rint(scenario.schedule.kernels * times), np.minimum(scenario.schedule.kernels, 1)).astype(
+        scenario.schedule.kernels.dtype
+    )
     return scenario._replace(schedule=replace(scenario.schedule, kernels=counts))
 
 
@@ -185,7 +187,10 @@ def _later_copies(schedule: Schedule, constant_bytes: int) -> Ints:
 
 
 def _resends(scenario: Scenario) -> float | None:
-    return 1.0 if scenario.constant_bytes and len(_later_copies(scenario.schedule, scenario.constant_bytes)) else None
+    """Return 1 where later copies hold features; of fitted costs none is drawn: smaller copies may be outside of what was profiled."""
+    if not scenario.constant_bytes or not isinstance(scenario.costs, SpecifiedCosts):
+        return None
+    return 1.0 if len(_later_copies(scenario.schedule, scenario.constant_bytes)) else None
 
 
 def _one(scenario: Scenario) -> float | None:

@@ -52,6 +52,10 @@ class Trial:
         values = [each.value(place) for each, place in zip(self.assumptions, places, strict=True)]
         return epoch_s(assume(self.scenario, self.assumptions, values), self.seed, draw)
 
+    def usual(self) -> float:
+        """Return the epoch with no assumption changed, s."""
+        return epoch_s(self.scenario, self.seed)
+
     def alone(self, which: int, value: float) -> float:
         """Return the epoch with one assumption at a value, s, the median where draws differ."""
         scenario = assume(self.scenario, self.assumptions[which : which + 1], [value])
@@ -103,16 +107,20 @@ class Conclusion:
     def __str__(self) -> str:
         band = f"{self.low:.3g} to {self.high:.3g}" if f"{self.low:.3g}" != f"{self.high:.3g}" else f"{self.low:.3g}"
         caveat = f" ({self.caveat})" if self.caveat else ""
+        if self.usual == 1.0 and self.low == self.high == 1.0:
+            return f"{self.faster} is as fast as {self.slower}{caveat} in all of {self.draws} joint draws"
+        draws = f"{_inexact(self.share)} of {self.draws} joint draws of {self.assumptions} assumptions"
         start = (
-            f"{self.faster} is faster than {self.slower}{caveat} in {self.share:.0%} of {self.draws} joint draws of {self.assumptions} "
-            f"assumptions: {band} times as fast in 90 % of them, {self.usual:.3g} as usually assumed"
+            f"{self.faster} is faster than {self.slower}{caveat} in {draws}: {band} times as fast in 90 % of them, "
+            f"{self.usual:.3g} as usually assumed"
         )
         if self.flips:
             turns = "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.flips[:2])
             return f"{start}. It turns with {turns}"
         if self.near is None:
             return f"{start}. No assumption alone moves it"
-        return f"{start}. No assumption alone turns it; nearest, {self.near.assumption} at {self.near.shown}: {self.near.ratio:.3g} times"
+        nearest = f"{self.near.assumption} at {self.near.shown}: {self.near.ratio:.3g} times"
+        return f"{start}. No assumption alone turns it at either end of its range; nearest, {nearest}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,12 +148,14 @@ class JointResult:
         low, middle, high = map(float, np.percentile(ratio, (5, 50, 95)))
         found: list[tuple[float, Flip]] = []
         for which, assumption in enumerate(self.assumptions):
+            on_a_side: dict[bool, tuple[float, Flip]] = {}  # below what is usual, and above
             for end, at in zip((assumption.low, assumption.high), ends[which], strict=True):
                 if at < 1:
                     value = _turn(partial(_ratio, alone, slower, faster, which), usual[which], end, assumption)
                     far = abs(_place(assumption, value) - _place(assumption, usual[which]))
                     shown = assumption.shown(value), assumption.shown(usual[which])
-                    found.append((far, Flip(assumption.name, value, usual[which], *shown)))
+                    on_a_side.setdefault(end > usual[which], (far, Flip(assumption.name, value, usual[which], *shown)))
+            found += on_a_side.values()
         return Conclusion(
             faster,
             slower,
@@ -167,6 +177,12 @@ class JointResult:
             return None
         assumption = self.assumptions[which]
         return Near(assumption.name, assumption.shown((assumption.low, assumption.high)[side]), float(ends[which, side]))
+
+
+def _inexact(share: float) -> str:
+    """Return a share as a percentage, 0 and 100 only where it is that."""
+    shown = f"{share:.0%}"
+    return "more than 99%" if shown == "100%" and share < 1 else "less than 1%" if shown == "0%" and share > 0 else shown
 
 
 def _ratio(alone: Callable[[str, int, float], float], slower: str, faster: str, which: int, value: float) -> float:

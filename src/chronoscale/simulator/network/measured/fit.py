@@ -129,8 +129,8 @@ def fit(cluster: Cluster, tables: Sequence[MeasuredTable], rates: Sequence[Measu
         cluster = _with_rate(cluster, rate)
     if not tables:
         return cluster
-    start, low, high = (np.log(figures) for figures in (Figures.of(cluster), LOW, HIGH))
-    start = np.clip(start, low + 1e-3, high - 1e-3)
+    usual, (low, high) = Figures.of(cluster), (np.log(figures) for figures in (LOW, HIGH))
+    start = np.log(np.clip(usual, np.exp(low + 1e-3), np.exp(high - 1e-3)))
     weights = [1 / np.sqrt(len(table)) for table in tables]
     measured = {place for place in ("intra", "inter") if any(rate.place == place for rate in rates)}
 
@@ -156,8 +156,8 @@ def fit(cluster: Cluster, tables: Sequence[MeasuredTable], rates: Sequence[Measu
         return errors(tried)
 
     found = least_squares(of_free, start[free], bounds=(low[free], high[free]), loss="soft_l1", f_scale=0.2, diff_step=1e-3)
-    start[free] = found.x
-    return Figures(*map(float, np.exp(start))).put_into(cluster)
+    fitted = dict(zip(free, np.exp(found.x).tolist(), strict=True))
+    return Figures(*(fitted.get(which, figure) for which, figure in enumerate(usual))).put_into(cluster)
 
 
 def _with_rate(cluster: Cluster, rate: MeasuredRate) -> Cluster:

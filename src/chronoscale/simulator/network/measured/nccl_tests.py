@@ -41,9 +41,10 @@ def read_nccl_tests(path: Path, lines: list[Line]) -> MeasuredTable:
     setup, about = setup_of(path, lines), notes(lines)
     columns = max((len(text.split()) for _, text in lines[head + 2 :] if text[:1] != "#" and text.strip()), default=0)
     rows = [_row(path, number, text, columns) for number, text in lines[head + 2 :] if text.strip() and not text.lstrip().startswith("#")]
+    rows = [row for row in rows if row[1] > 0]
     if not rows:
         raise mistake(path, lines[head][0], "a table without rows")
-    number, size, seconds = (np.array(column) for column in zip(*(row for row in rows if row[1] > 0), strict=True))
+    number, size, seconds = (np.array(column) for column in zip(*rows, strict=True))
     op = PROGRAMS[program]
     share = {Op.ALLTOALL: (setup.ranks - 1) / setup.ranks, Op.ALLGATHER: 1 / setup.ranks}.get(op, 1.0)
     moved = np.maximum(np.rint(size * share), 1).astype(np.int64)

@@ -87,11 +87,17 @@ def setup_of(path: Path, lines: list[Line]) -> Setup:
     asked = ALGORITHM.search(text)
     algorithm, switched = asked[1].lower() if asked else "", not UNSWITCHED.search(text)
     if stated := SETUP.search(text):
-        return Setup(int(stated[1]), int(stated[2]), algorithm, switched)
+        return _checked(path, Setup(int(stated[1]), int(stated[2]), algorithm, switched))
     hosts = [match[1] for _, line in lines if (match := RANK.match(line))]
     if not hosts:
         raise UserError(f"{path}: it does not say what it ran on; add a line '# nodes: 2 gpus_per_node: 8'")
     each = {hosts.count(host) for host in set(hosts)}
     if len(each) > 1:
         raise UserError(f"{path}: machines with {' and '.join(map(str, sorted(each)))} ranks; links are fitted to machines with as many")
-    return Setup(len(set(hosts)), each.pop(), algorithm, switched)
+    return _checked(path, Setup(len(set(hosts)), each.pop(), algorithm, switched))
+
+
+def _checked(path: Path, setup: Setup) -> Setup:
+    if setup.ranks < 2:
+        raise UserError(f"{path}: {setup.nodes} machines of {setup.gpus} GPUs: two ranks are needed for a link to be measured")
+    return setup
