@@ -70,7 +70,9 @@ def test_a_fitted_file_is_simulated_with_and_says_what_it_leaves_out(experiment,
     assert "leaves out intra" in Path("page/report.md").read_text().replace("\\_", "_")
 
 
-def test_what_cannot_be_fitted_is_one_line(capsys, tmp_path: Path) -> None:
+def test_what_cannot_be_fitted_is_one_line(capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
     def refused(*words: str) -> str:
         command("cluster", "fit", *words, expect=2)
         return one_line(capsys)

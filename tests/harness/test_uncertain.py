@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
-from command_line import command, one_line
+from command_line import command, killed_at, one_line
 
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.harness.runs.assumed import assumed_of
@@ -169,6 +171,17 @@ def test_a_conclusion_under_joint_assumptions_opens_what_is_said(experiment, cap
     assert more is not None and more.drawn_s["blad"][:8] == record.drawn_s["blad"]
     command("simulate", experiment(**BOTH, assumptions={"draws": 0}))
     assert "joint draws" not in capsys.readouterr().err and assumed_of(Run(Path("runs/small-simulate-3"))) is None
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one core draws without forks")
+def test_killed_draws_leave_nothing_and_the_run_is_taken_up(experiment, capsys):
+    """No forked process goes on, or keeps the run from the next command."""
+    file = experiment(**BOTH, assumptions={"draws": 24})
+    killed_at(lambda: len(psutil.Process().children(recursive=True)) > 2, "simulate", file)  # the command, and forks of it
+    command("simulate", file)
+    assert "taking up runs/small-simulate-1" in capsys.readouterr().err
+    record = assumed_of(Run(Path("runs/small-simulate-1")))
+    assert record is not None and len(record.drawn_s["psg"]) == 24 and len(list(Path("runs").iterdir())) == 1
 
 
 def test_what_limits_a_number_stands_beside_it(experiment, capsys):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from chronoscale.parent import die_with_parent
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assumptions_of
 from chronoscale.simulator.uncertainty.joint import Conclusion, JointResult, Trial, places
 from chronoscale.strategies.costs import Floats
@@ -130,7 +131,7 @@ def mapped(common: Any) -> Iterator[Callable[..., Iterator[Any]]]:
         return
     _shared.append(common)
     try:
-        with ProcessPoolExecutor(cores, get_context("fork")) as pool:
+        with ProcessPoolExecutor(cores, get_context("fork"), die_with_parent, (os.getpid(),)) as pool:
             yield lambda function, items, chunk: pool.map(partial(_of_shared, function), items, chunksize=chunk)
     finally:
         _shared.pop()
