@@ -74,10 +74,10 @@ class Fluid:
                 seen.add(stream)
                 if start[row] < 0 and all(end[d] >= 0 for d in self.dependencies[row]):
                     heads.append(row)
-        alone = [[row] for row in heads if self.collective[row] < 0]
+        single = [[row] for row in heads if self.collective[row] < 0]
         groups = {self.collective[row] for row in heads} - {-1}
         whole = [self.together(self.collective.index(group), start) for group in groups]
-        return alone + [rows for rows in whole if set(rows) <= set(heads)]
+        return single + [rows for rows in whole if set(rows) <= set(heads)]
 
 
 def speeds(flows: list[Flow]) -> list[float]:

@@ -50,17 +50,17 @@ def _figures(errors: Sequence[TableError], seconds: float) -> Figures:
 def half(system: str, setting: Setting) -> Passes:
     """Fit to every other size of all tables."""
     begin, base = time.perf_counter(), presets.cluster(str(FOLDER / system / "base.yaml"))
-    found = fit_and_compare(str(FOLDER / system / "base.yaml"), tables_of(system))
+    fitting = fit_and_compare(str(FOLDER / system / "base.yaml"), tables_of(system))
     spent = time.perf_counter() - begin
-    built = [replace(error, errors=predicted(base, error.table) / error.table.seconds - 1) for error in found.errors]
-    return {"fitted": [_figures(found.errors, spent)], "as built": [_figures(built, 0.0)]}
+    built = [replace(error, errors=predicted(base, error.table) / error.table.seconds - 1) for error in fitting.errors]
+    return {"fitted": [_figures(fitting.errors, spent)], "as built": [_figures(built, 0.0)]}
 
 
 def whole_table(system: str, held_out: Path, setting: Setting) -> Passes:
     """Fit to all tables but one."""
     begin = time.perf_counter()
-    found = fit_and_compare(str(FOLDER / system / "base.yaml"), [path for path in tables_of(system) if path != held_out], [held_out])
-    return {"fitted": [_figures(found.errors[-1:], time.perf_counter() - begin)]}
+    fitting = fit_and_compare(str(FOLDER / system / "base.yaml"), [path for path in tables_of(system) if path != held_out], [held_out])
+    return {"fitted": [_figures(fitting.errors[-1:], time.perf_counter() - begin)]}
 
 
 def point(setting: Setting) -> Passes:

@@ -129,7 +129,7 @@ def joint(keys: Mapping[str, object], draws: int, setting: Setting) -> Passes:
     work = workflow_of(experiment.family).workload(experiment)
     scenarios = {
         name: Scenario(
-            planner.plan(work, start.gpus, start.costs), start.machines, start.costs, start.classes, work.constant_bytes
+            planner.plan(work, start.gpus, start.costs), start.machines, start.costs, start.uncertainty, work.constant_bytes
         ).explicit
         for name, planner in planners(experiment).items()
     }

@@ -63,9 +63,9 @@ def test_a_fitted_file_is_simulated_with_and_says_what_it_leaves_out(experiment,
     del contents["topology"], contents["intra"]["efficiency"]
     Path("lab.yaml").write_text(yaml.safe_dump(contents))
     command("simulate", experiment(strategies=["psg"], gpus=[2], cluster="lab.yaml", assumptions={"draws": 0}))
-    said = " ".join(capsys.readouterr().err.split())
-    assert "The file of cluster 'lab' leaves out intra.efficiency: 0.8 of the line rate, as NVLink; topology: a network card" in said
-    assert "topology: a network card for each GPU" in said
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "The file of cluster 'lab' leaves out intra.efficiency: 0.8 of the line rate, as NVLink; topology: a network card" in shown
+    assert "topology: a network card for each GPU" in shown
     command("report", "runs/small-simulate-1", "--out", "page")
     assert "leaves out intra" in Path("page/report.md").read_text().replace("\\_", "_")
 

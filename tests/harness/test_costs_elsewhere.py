@@ -43,13 +43,13 @@ def costs(experiment, capsys):
     """A function that writes costs of a device in which every row takes 40 us and a quarter of a ns a byte; returns the file's path."""
     command("simulate", experiment("asked", **WORK))
     schedules = [Schedule.load(path) for path in Path("runs/asked-simulate-1").glob("sim-*/schedule.parquet")]
-    asked = {curve for schedule in schedules for curve, _ in curves(schedule, np.arange(len(schedule)))}
+    needed = {curve for schedule in schedules for curve, _ in curves(schedule, np.arange(len(schedule)))}
     capsys.readouterr()
 
     def write(device: str) -> str:
         span = {"bytes": 0}, {"bytes": 1 << 40}
         fits = [
-            Fit(curve.op, curve.width, "bytes", (NS_A_BYTE, NS), *span, 0.0, 99, lane=curve.lane, variant=curve.variant) for curve in asked
+            Fit(curve.op, curve.width, "bytes", (NS_A_BYTE, NS), *span, 0.0, 99, lane=curve.lane, variant=curve.variant) for curve in needed
         ]
         FittedCosts(device, tuple(fits), {}).save(path := Path("costs.json"))
         return str(path)

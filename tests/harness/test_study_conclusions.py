@@ -35,7 +35,7 @@ conclusions:
 """
 
 
-def found(folder: Path, text: str = OWN) -> study_run.Findings:
+def findings_of(folder: Path, text: str = OWN) -> study_run.Findings:
     return study_run.run(StudyFile.model_validate(yaml.safe_load(text)), "own", None, lambda _: None, True, folder=folder)
 
 
@@ -45,7 +45,7 @@ def kept(tmp_path_factory) -> tuple[Path, study_run.Findings]:
     folder = tmp_path_factory.mktemp("own")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conclusions, "QUICK", 2)
-        return folder, found(folder)
+        return folder, findings_of(folder)
 
 
 def test_a_claim_and_its_inverse_are_two_sides_of_one(kept) -> None:
@@ -73,7 +73,7 @@ def _points() -> list[dict[str, Any]]:
 def test_kept_conclusions_are_not_simulated_again(kept, monkeypatch) -> None:
     monkeypatch.setattr(conclusions, "QUICK", 2)
     monkeypatch.setattr(conclusions, "_conclude", lambda *_: pytest.fail("simulated again"))
-    again = found(kept[0])
+    again = findings_of(kept[0])
     assert again.notes == kept[1].notes and again.tables["conclusions"].equals(kept[1].tables["conclusions"])
 
 
@@ -81,7 +81,7 @@ def test_claims_are_drawn_once(kept) -> None:
     (drawing,) = kept[1].drawings
     assert drawing.name == "own-conclusions" and "diamond" in drawing.caption
     without = OWN.partition("conclusions:")[0]
-    assert found(kept[0], without).drawings == ()
+    assert findings_of(kept[0], without).drawings == ()
 
 
 def test_a_diamond_is_where_a_number_is_printed(monkeypatch) -> None:
@@ -98,14 +98,14 @@ def test_a_diamond_is_where_a_number_is_printed(monkeypatch) -> None:
 
 def test_what_did_not_run_claims_nothing(kept) -> None:
     text = OWN.replace("strategy: sequential", "strategy: [sequential, psg]")  # which refuses event streams: the second point
-    without = found(kept[0], text)
+    without = findings_of(kept[0], text)
     assert without.tables == {} and without.drawings == () and without.notes[0].startswith("2 of 4 points: refused")
 
 
 @pytest.mark.parametrize("wrong", ["faster: nowhere", "faster: 'large.nothing'", "faster: 5"])
 def test_a_mistake_names_its_claim(kept, wrong) -> None:
     with pytest.raises(UserError, match=r"^conclusions\[0\]: "):
-        found(kept[0], OWN.replace("faster: large", wrong))
+        findings_of(kept[0], OWN.replace("faster: large", wrong))
 
 
 def _answered(faster: str, printed: float) -> Answered:
@@ -125,6 +125,11 @@ def test_where_the_printed_number_lies(faster, printed, where) -> None:
     answered = _answered(faster, printed)
     assert answered.where == where and answered.share == (0.75 if faster == "a" else 0.25)
     assert answered.ends == ((2.4, 2.0, 2.5, 4.0) if faster == "a" else (1 / 2.4, 0.25, 0.4, 0.5))
+
+
+def test_ties_hold_for_neither_side() -> None:
+    tied = [each._replace(conclusion=replace(each.conclusion, tied=0.15)) for each in (_answered("a", 1.0), _answered("b", 1.0))]
+    assert [each.share for each in tied] == [0.75, pytest.approx(0.1)]
 
 
 def _grid() -> Points:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from notation import NsCosts, each, gpus, write
 
+from chronoscale.harness.simulate.trials import Trials
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assume, assumptions_of
 from chronoscale.simulator.uncertainty.joint import Trial, epoch_s
@@ -48,7 +49,7 @@ def scenario(schedule: Schedule, where: Cluster, constant_bytes: int = 0) -> Sce
     return Scenario(schedule, where, DatasheetCosts(where.device), CERTAIN, constant_bytes)
 
 
-def alone(usual: Scenario, name: str, value: float) -> float:
+def with_one(usual: Scenario, name: str, value: float) -> float:
     return epoch_s(assume(usual, [BY_NAME[name]], [value]), 0)
 
 
@@ -80,12 +81,12 @@ def test_each_alone_is_a_replay_of_the_same_plan() -> None:
         ("launch of a kernel", 2): of_device(launch_s=2e-6, graph_s=device.graph_s * 2),
     }
     for (name, value), there in expected.items():
-        assert alone(usual, name, value) == span_s(schedule, there), name
+        assert with_one(usual, name, value) == span_s(schedule, there), name
     twice = replace(schedule, kernels=schedule.kernels * 2)
-    assert alone(usual, "kernels of an operation", 2) == span_s(twice, where)
-    assert alone(usual, "sends at once in all-to-alls", 1 / 8) > epoch_s(usual, 0)
+    assert with_one(usual, "kernels of an operation", 2) == span_s(twice, where)
+    assert with_one(usual, "sends at once in all-to-alls", 1 / 8) > epoch_s(usual, 0)
     for name in ("what passes over arrays reach", "what reads of scattered rows reach", "what dense products reach"):
-        assert alone(usual, name, BY_NAME[name].low) > alone(usual, name, BY_NAME[name].high), name
+        assert with_one(usual, name, BY_NAME[name].low) > with_one(usual, name, BY_NAME[name].high), name
 
 
 def test_work_of_one_kind_alone_takes_another_share() -> None:
@@ -129,8 +130,8 @@ def test_what_matters_nothing_is_left_out() -> None:
     assert "sends at once in all-to-alls" not in {
         one.name for one in assumptions_of(scenario(schedule, replace(where, collectives="alpha-beta")))
     }
-    alone = {one.name for one in assumptions_of(scenario(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1)))}
-    assert not {"latency in machines", "what links in machines reach", "sends at once in all-to-alls"} & alone
+    names = {one.name for one in assumptions_of(scenario(write("b: BACKWARD@COMPUTE ns=8000", 1).schedule, cluster(1, 1)))}
+    assert not {"latency in machines", "what links in machines reach", "sends at once in all-to-alls"} & names
     flat = scenario(schedule, where)._replace(costs=DatasheetCosts(where.device, efficiency=0.5))
     assert not any("arrays" in one.name or "dense" in one.name for one in assumptions_of(flat))
 
@@ -147,9 +148,30 @@ def test_spread_is_a_median_and_a_straggler_is_as_slow_as_it_says() -> None:
     where = cluster(1, 1)
     usual = scenario(write("b: BACKWARD@COMPUTE ns=8000000", 1).schedule, where)
     trial = Trial(usual, (BY_NAME["jitter of rows"], BY_NAME["slowest GPU"]), 0)
-    assert trial.alone(1, 1.5) == pytest.approx(1.5 * epoch_s(usual, 0), rel=1e-4)  # whole nanoseconds
+    assert trial.single(1, 1.5) == pytest.approx(1.5 * epoch_s(usual, 0), rel=1e-4)  # whole nanoseconds
     drawn = [epoch_s(usual._replace(uncertainty=Uncertainty(0.2)), 0, draw) for draw in range(3)]
-    assert trial.alone(0, 0.2) == sorted(drawn)[1] and trial.alone(0, 0.0) == epoch_s(usual, 0)
+    assert trial.single(0, 0.2) == sorted(drawn)[1] and trial.single(0, 0.0) == epoch_s(usual, 0)
+
+
+def test_what_is_stated_of_the_spread_is_usual() -> None:
+    """Ranges reach to it; stragglers stay as many and what they are; what a profile has shown is not drawn."""
+    stated = Uncertainty(0.3, 0.05, Stragglers(3, "node", 1.2))
+    usual = scenario(write(each(3, *STEP), 4).schedule, cluster())._replace(uncertainty=stated)
+    names = "jitter of rows", "sway of ranks", "slowest GPU"
+    assert [BY_NAME[name].usual(usual) for name in names] == [0.3, 0.05, 1.2]
+    trials = Trials.of({"a": usual}, 2, 0)
+    ranges = {one.name: (one.low, one.high) for one in trials.assumptions}
+    assert [ranges[name] for name in names] == [(0, 0.3), (0, 0.2), (1, 1.5)]
+    assert assume(usual, [BY_NAME["slowest GPU"]], [1.5]).uncertainty.stragglers == Stragglers(3, "node", 1.5)
+    assert assume(usual, [BY_NAME["slowest GPU"]], [1.0]).uncertainty.stragglers is None
+    of_profile = usual._replace(uncertainty=Uncertainty("fitted", "fitted"))
+    assert not {"jitter of rows", "sway of ranks"} & {one.name for one in assumptions_of(of_profile)}
+
+
+def test_what_collectives_take_to_start_is_times_that_of_nccl() -> None:
+    schedule, where = write("r: ALLREDUCE@COMM all bytes=8", 4).schedule, cluster()
+    start = [with_one(scenario(schedule, where), "start of a collective", times) for times in (1, 2, 10)]
+    assert start[2] - start[0] == pytest.approx(9 * (start[1] - start[0]), rel=0.01) and start[1] > start[0]
 
 
 def test_classes_of_devices_stay() -> None:
@@ -173,5 +195,6 @@ def test_an_assumption_says_what_it_is(one: Assumption) -> None:
     assert value is not None and one.low <= value <= one.high
     other = one.low if value == one.high else one.high
     changed = one.change(usual, other)
-    assert changed != usual and (one.usual(changed) in (None, other) or one.form.startswith("×") or value == 0 or "reach" in one.name)
+    times_usual = one.form.startswith("×") and not one.noise
+    assert changed != usual and one.usual(changed) in (None, 1.0 if times_usual else other)
     assert assume(usual, [one], [value]) is usual

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
@@ -81,30 +82,35 @@ def written(folder: Path, text: str, name: str = "measured.txt") -> Path:
 
 
 def table(folder: Path, text: str) -> MeasuredTable:
-    (found,) = read_measurements(written(folder, text))
-    assert isinstance(found, MeasuredTable)
-    return found
+    (result,) = read_measurements(written(folder, text))
+    assert isinstance(result, MeasuredTable)
+    return result
 
 
 def test_a_table_of_nccl_tests(tmp_path: Path) -> None:
     """Sizes are of a rank's buffer, a quarter of which stays; the row of no bytes is none."""
-    found = table(tmp_path, NCCL)
-    assert (found.op, found.setup, found.source, found.date) == (Op.ALLTOALL, Setup(2, 2, "ring"), "https://example.org/1", "2025-03-03")
-    assert (found.bytes.tolist(), found.lines.tolist()) == ([3072, 786432], [15, 16])
-    assert found.seconds.tolist() == pytest.approx([25.2e-6, 54.1e-6])
+    result = table(tmp_path, NCCL)
+    assert (result.op, result.setup, result.source, result.date) == (
+        Op.ALLTOALL,
+        Setup(2, 2, "ring"),
+        "https://example.org/1",
+        "2025-03-03",
+    )
+    assert (result.bytes.tolist(), result.lines.tolist()) == ([3072, 786432], [15, 16])
+    assert result.seconds.tolist() == pytest.approx([25.2e-6, 54.1e-6])
     gathered = table(tmp_path, NCCL.replace("alltoall_perf", "all_gather_perf"))
     assert gathered.bytes.tolist() == [1024, 262144]  # what each of four has brought
 
 
 def test_a_table_of_an_older_version(tmp_path: Path) -> None:
-    found = table(tmp_path, OLD)
-    assert (found.op, found.setup, found.bytes.tolist()) == (Op.ALLREDUCE, Setup(1, 8), [536870912])
+    result = table(tmp_path, OLD)
+    assert (result.op, result.setup, result.bytes.tolist()) == (Op.ALLREDUCE, Setup(1, 8), [536870912])
 
 
 def test_a_table_of_osu(tmp_path: Path) -> None:
     """Sizes are of a pair: a rank sends three times as many."""
-    found = table(tmp_path, OSU)
-    assert (found.op, found.bytes.tolist()) == (Op.ALLTOALL, [3, 3072]) and found.seconds.tolist() == pytest.approx([12.31e-6, 20e-6])
+    result = table(tmp_path, OSU)
+    assert (result.op, result.bytes.tolist()) == (Op.ALLTOALL, [3, 3072]) and result.seconds.tolist() == pytest.approx([12.31e-6, 20e-6])
     assert (
         table(tmp_path, OSU.replace("MPI-CUDA All-to-All Personalized Exchange Latency", "MPI-CUDA Allreduce Latency")).op is Op.ALLREDUCE
     )
@@ -141,6 +147,11 @@ BAD = [
     (OLD.replace("nodes: 1", "nodes: 0"), None, "0 machines of 8 GPUs: two ranks are needed"),
     (NCCL.replace(RANKS, ""), None, "it does not say what it ran on; add a line '# nodes: 2 gpus_per_node: 8'"),
     (NCCL.replace("on  node-0 device  1", "on  node-1 device  1"), None, "machines with 1 and 3 ranks"),
+    (OSU.replace("All-to-All Personalized Exchange", "Allgatherv"), 2, "no test of links that is read here: 'allgatherv'"),
+    (OSU.replace("All-to-All Personalized Exchange", "Non-blocking Allreduce"), 2, "no test of links that is read here: 'non-blocking"),
+    (OSU.replace("Latency Test", ""), 1, "no test of links that is read here: 'no title'"),
+    (OSU.replace("12.31", "0.00"), 4, "a latency that is no time"),
+    (OSU.replace("12.31", "nan"), 4, "a latency that is no time"),
     (OSU.replace("(us)", ""), 3, "expected a column of latencies in (us)"),
     (OSU.replace("20.00", "soon"), 5, "expected a size and a latency, got '1024                   soon'"),
     (OSU.replace("All-to-All Personalized Exchange Latency", "Barrier Latency"), 2, "no test of links that is read here: 'barrier'"),
@@ -150,6 +161,7 @@ BAD = [
     (NVBANDWIDTH.replace("_memcpy", "_memcpy_of_ours"), 1, "none of host_to_device_memcpy_ce"),
     (IB.replace("Gb/sec", "furlongs"), 2, "expected BW average in [Gb/sec]"),
     (IB.replace("             391.20               0.746", ""), 4, "a row cut short: 3 columns of 4"),
+    (IB.replace("391.20", "n/a"), 4, "expected an average in column 4, got 'n/a'"),
     ("RDMA_Write BW Test", 1, "no table of ib_write_bw"),
     ("hello", None, "not an output of nccl-tests, an OSU micro-benchmark, nvbandwidth or ib_write_bw"),
 ]
@@ -186,21 +198,40 @@ def made(truth: Cluster, noise: float, *cases: tuple[Op, int]) -> list[MeasuredT
 
 def test_a_fit_finds_what_tables_were_made_with() -> None:
     tables = made(TRUE.put_into(H200), 0.02, (Op.ALLREDUCE, 1), (Op.ALLREDUCE, 4), (Op.ALLGATHER, 4), (Op.ALLTOALL, 4), (Op.ALLTOALL, 1))
-    found = fit(H200, tables)
+    result = fit(H200, tables)
     for name in ("inside", "across", "inside_s", "across_s", "sends_across", "sends_s"):
-        assert getattr(Figures.of(found), name) == pytest.approx(getattr(TRUE, name), rel=0.15), name
-    assert max(np.median(np.abs(predicted(found, one) / one.seconds - 1)) for one in tables) < 0.05
+        assert getattr(Figures.of(result), name) == pytest.approx(getattr(TRUE, name), rel=0.15), name
+    assert max(np.median(np.abs(predicted(result, one) / one.seconds - 1)) for one in tables) < 0.05
 
 
 def test_what_no_table_depends_on_stays() -> None:
     (inside,) = made(TRUE.put_into(H200), 0.0, (Op.ALLGATHER, 1))
-    found = Figures.of(fit(H200, [inside]))
+    result = Figures.of(fit(H200, [inside]))
     usual = Figures.of(H200)
-    assert (found.across, found.across_s, found.sends_across, found.sends_s, found.nvls) == pytest.approx(
+    assert (result.across, result.across_s, result.sends_across, result.sends_s, result.nvls) == pytest.approx(
         (usual.across, usual.across_s, usual.sends_across, usual.sends_s, usual.nvls)
     )
     whole = replace(H200, inter=replace(H200.inter, efficiency=1.0, latency_s=0.0))  # at the bounds of what is tried
-    assert fit(whole, [inside]).inter == whole.inter and found.nvls_network == usual.nvls_network
+    assert fit(whole, [inside]).inter == whole.inter and result.nvls_network == usual.nvls_network
+
+
+def test_collectives_that_are_not_timed_as_nccl_builds_them_are_not_fitted() -> None:
+    (wide,) = made(H200, 0.0, (Op.ALLREDUCE, 1))
+    with pytest.raises(UserError, match=r"^made: 'h200' has collectives: alpha-beta; links are fitted by NCCL's model, leave the key out$"):
+        fit(replace(H200, collectives="alpha-beta"), [wide])
+
+
+def test_a_file_says_what_was_fitted_and_leaves_the_rest(tmp_path: Path) -> None:
+    """A bus that was measured changes the device alone; who reads the file is told so by its origin."""
+    copies = fit_and_compare("h200", [written(tmp_path, NVBANDWIDTH.partition("Running device_to")[0])])
+    contents, usual = yaml.safe_load(copies.text), presets.contents("h200")
+    assert contents["origin"] == f"{usual['origin']}; as measured: the device's h2d"
+    assert all(contents[key] == usual[key] for key in usual if key not in ("origin", "device"))
+    assert "# Fitted to:\n#   measured.txt: h2d, 55.63 GB/s\n" in copies.text and "Medians" not in copies.text
+    inside = fit_and_compare("h200", [written(tmp_path, OLD)])
+    contents = yaml.safe_load(inside.text)
+    assert contents["origin"].endswith("; as measured: intra, nccl") and contents["inter"] == usual["inter"]
+    assert contents["device"] == usual["device"]
 
 
 def test_a_cluster_too_small_for_what_was_measured() -> None:
@@ -253,7 +284,7 @@ PUBLISHED = Path(__file__).parents[2] / "benchmarks" / "networks"
 @pytest.mark.parametrize("system", sorted(folder.name for folder in PUBLISHED.iterdir()))
 def test_published_tables_are_predicted_where_they_were_not_fitted_to(system: str) -> None:
     """Every other size of each; and each says where and when it was published."""
-    found = fit_and_compare(str(PUBLISHED / system / "base.yaml"), sorted((PUBLISHED / system).glob("*.txt")))
-    assert found.errors and all(error.median(False) <= 0.15 for error in found.errors)
-    assert all(error.table.source.startswith("https://") and "20" in error.table.date for error in found.errors)
-    assert all(abs(int(error.fitted.sum()) * 2 - len(error.table)) <= 1 for error in found.errors)
+    result = fit_and_compare(str(PUBLISHED / system / "base.yaml"), sorted((PUBLISHED / system).glob("*.txt")))
+    assert result.errors and all(error.median(False) <= 0.15 for error in result.errors)
+    assert all(error.table.source.startswith("https://") and "20" in error.table.date for error in result.errors)
+    assert all(abs(int(error.fitted.sum()) * 2 - len(error.table)) <= 1 for error in result.errors)

@@ -92,11 +92,11 @@ def with_conclusions(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     table: as `comparison_table` returns it.
     """
     record = assumed_of(run)
-    found = [
+    sentences = [
         [asdict(each) for each in record.conclusions if each.faster == name] if record and ranks == record.gpus else None
         for name, ranks in zip(table["strategy"], table["ranks"], strict=True)
     ]
-    return table.assign(conclusions=pd.Series(found, index=table.index, dtype=object))
+    return table.assign(conclusions=pd.Series(sentences, index=table.index, dtype=object))
 
 
 def breakdown_table(report: Report) -> pd.DataFrame:

@@ -91,8 +91,8 @@ def streamed_sentences(run: Run) -> list[str]:
 
 def left_out_sentences(run: Run) -> list[str]:
     """Return a sentence on what the user's cluster file of a simulation leaves out, and what stands in its place; [] for a preset."""
-    found = next(((point.cluster, point.assumed) for point in points_of(run) if point.assumed), None)
-    return [f"The file of cluster '{found[0]}' leaves out {'; '.join(found[1])}"] if found else []
+    first = next(((point.cluster, point.assumed) for point in points_of(run) if point.assumed), None)
+    return [f"The file of cluster '{first[0]}' leaves out {'; '.join(first[1])}"] if first else []
 
 
 def refused_sentences(run: Run) -> list[str]:

@@ -24,7 +24,7 @@ from chronoscale.strategies.schedule import Schedule
 
 
 class AssumedSetting(NamedTuple):
-    """What joint assumptions begin with: the machines of the most `gpus`, costs, and classes of devices.
+    """What joint assumptions begin with: the machines of the most `gpus`, costs, and the uncertainty that is stated.
 
     draws: how many; seed: theirs; engine: that replays.
     """
@@ -32,7 +32,7 @@ class AssumedSetting(NamedTuple):
     gpus: int
     machines: Cluster
     costs: CostModel
-    classes: Uncertainty
+    uncertainty: Uncertainty
     draws: int
     seed: int
     engine: Engine
@@ -57,22 +57,22 @@ def _simulate(setting: AssumedSetting, run: Run, points: list[SimulatedPoint], o
             Schedule.load(run.folder / f"sim-{setting.gpus:05d}-{point.strategy}" / "schedule.parquet"),
             setting.machines,
             setting.costs,
-            setting.classes,
+            setting.uncertainty,
             point.constant_bytes,
         ).explicit
         for point in points
     }
-    trials = Trials.of(scenarios, setting.draws, setting.seed)
     pairs = [
         pair
         for pair in combinations(points, 2)
         if pair[0].targets == pair[1].targets and all(len(scenarios[each.strategy].schedule) for each in pair)
     ]
-    result, found = simulate_trials(trials, [(one.strategy, other.strategy) for one, other in pairs], on_progress)
-    conclusions = tuple(_caveated(conclusion, *pair) for conclusion, pair in zip(found, pairs, strict=True))
+    trials = Trials.of(scenarios, setting.draws if pairs else 0, setting.seed)
+    result, conclusions = simulate_trials(trials, [(one.strategy, other.strategy) for one, other in pairs], on_progress)
+    caveated = tuple(_caveated(conclusion, *pair) for conclusion, pair in zip(conclusions, pairs, strict=True))
     effects = {name: tuple(effect for effect in _effects(result, name) if effect.size > 0) for name in scenarios}
     drawn = {name: tuple(epochs.tolist()) for name, epochs in result.drawn_s.items()}
-    AssumedRecord(setting.gpus, drawn, effects, conclusions).save(part)
+    AssumedRecord(setting.gpus, drawn, effects, caveated).save(part)
 
 
 def _caveated(conclusion: Conclusion, one: SimulatedPoint, other: SimulatedPoint) -> Conclusion:

@@ -24,7 +24,7 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replaying_with
 from chronoscale.simulator.network.links import LinkGraph
 from chronoscale.simulator.network.traffic import link_utilisation
-from chronoscale.simulator.uncertainty.spec import CERTAIN, Uncertainty
+from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
@@ -78,9 +78,10 @@ def simulate(experiment: Experiment, run: Run, on_progress: Callable[[str], None
 def assumed_setting(experiment: Experiment) -> AssumedSetting:
     """Return what the joint assumptions of a simulation begin with. Raises UserError as `simulate`."""
     cluster, gpus = replace(presets.cluster(experiment.cluster), contention=experiment.contention), max(experiment.gpus)
-    classes = Uncertainty(classes=experiment.uncertainty.stated.classes)
     costs, machines = cluster_costs(experiment, cluster), presets.scaled(cluster, gpus)
-    return AssumedSetting(gpus, machines, costs, classes, experiment.assumptions.draws, experiment.seed, experiment.engine)
+    return AssumedSetting(
+        gpus, machines, costs, experiment.uncertainty.stated, experiment.assumptions.draws, experiment.seed, experiment.engine
+    )
 
 
 def _piece(gpus: int, strategy: str) -> str:

@@ -1,4 +1,4 @@
-"""Trials: strategies simulated under the same assumptions, alone and drawn together, on all cores."""
+"""Trials: strategies simulated under the same assumptions, one changed at a time and all drawn together, on all cores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Out = TypeVar("_Out")
 
 
 class End(NamedTuple):
-    """End of an assumption's range that an epoch is simulated at, alone; value None: none is changed."""
+    """End of an assumption's range that an epoch is simulated at, all others as usual; value None: none is changed."""
 
     strategy: str
     assumption: int
@@ -56,6 +56,7 @@ class Trials:
         assumptions = tuple(each for each in ASSUMPTIONS if each.name in names)
         values = [[each.usual(scenario) for scenario in scenarios.values()] for each in assumptions]
         usual = tuple(next(value for value in known if value is not None) for known in values)
+        assumptions = tuple(each.around(value) for each, value in zip(assumptions, usual, strict=True))
         trials = {name: Trial(scenario, assumptions, seed) for name, scenario in scenarios.items()}
         return cls(trials, assumptions, usual, places(draws, len(assumptions), seed))
 
@@ -76,7 +77,7 @@ class Trials:
         trial = self.trials[task.strategy]
         if isinstance(task, Drawn):
             return trial.drawn(self.places[task.draw], task.draw)
-        return trial.usual() if task.value is None else trial.alone(task.assumption, task.value)
+        return trial.usual() if task.value is None else trial.single(task.assumption, task.value)
 
     def result(self, epochs_s: Mapping[End | Drawn, float]) -> JointResult:
         """Return the epochs of all tasks, s, by strategy."""
@@ -93,8 +94,8 @@ class Trials:
 
     def conclude(self, result: JointResult, pair: tuple[str, str]) -> Conclusion:
         """Return what holds of a pair of strategies."""
-        alone = cache(lambda name, which, value: self.trials[name].alone(which, value))
-        return result.conclude(*pair, alone, self.usual)
+        single = cache(lambda name, which, value: self.trials[name].single(which, value))
+        return result.conclude(pair, single, self.usual)
 
 
 def simulate_trials(

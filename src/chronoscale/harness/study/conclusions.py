@@ -20,7 +20,7 @@ from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.replay import PointInputs
 from chronoscale.reports.charts.bands import Band, bands
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.simulator.uncertainty.assumptions import Scenario
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Scenario
 from chronoscale.simulator.uncertainty.joint import Conclusion
 from chronoscale.simulator.uncertainty.spec import CERTAIN
 
@@ -46,15 +46,17 @@ class Answered(NamedTuple):
     @property
     def ends(self) -> tuple[float, float, float, float]:
         """How many times as fast the point said to be faster is: as usually assumed, and the 5th, 50th and 95th percentile."""
-        found = self.conclusion
-        if found.faster == _names(self.claim)[0]:
-            return found.usual, found.low, found.middle, found.high
-        return 1 / found.usual, 1 / found.high, 1 / found.middle, 1 / found.low
+        of = self.conclusion
+        if of.faster == _names(self.claim)[0]:
+            return of.usual, of.low, of.middle, of.high
+        return 1 / of.usual, 1 / of.high, 1 / of.middle, 1 / of.low
 
     @property
     def share(self) -> float:
         """Return in what share of the draws the claim holds, 0 to 1."""
-        return self.conclusion.share if self.conclusion.faster == _names(self.claim)[0] else 1 - self.conclusion.share
+        return (
+            self.conclusion.share if self.conclusion.faster == _names(self.claim)[0] else 1 - self.conclusion.share - self.conclusion.tied
+        )
 
     @property
     def where(self) -> str:
@@ -78,19 +80,22 @@ class Answered(NamedTuple):
 
     @property
     def _turned(self) -> str:
-        return "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.conclusion.flips) or "none alone"
+        return (
+            "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.conclusion.flips) or "none by itself"
+        )
 
 
 def _names(claim: Claim) -> tuple[str, str]:
     """Return names of the two points: their strategies; where those are one, with what else is not the same."""
-    one, other = claim.faster.point, claim.slower.point
-    if one.strategy != other.strategy:
-        return one.strategy, other.strategy
-    if one.gpus != other.gpus:
-        return f"{one.strategy} on {one.gpus}", f"{other.strategy} on {other.gpus}"
-    apart = [name for name, given in one.axes.items() if other.axes.get(name) != given]
-    first, second = (", ".join([point.strategy, *(f"{name} {point.axes.get(name)}" for name in apart)]) for point in (one, other))
-    return first, second
+    points = (claim.faster.point, claim.slower.point)
+    first, second = points
+    if first.strategy != second.strategy:
+        return first.strategy, second.strategy
+    if first.gpus != second.gpus:
+        return f"{first.strategy} on {first.gpus}", f"{second.strategy} on {second.gpus}"
+    apart = [name for name, value in first.axes.items() if second.axes.get(name) != value]
+    of_first, of_second = (", ".join([point.strategy, *(f"{name} {point.axes.get(name)}" for name in apart)]) for point in points)
+    return of_first, of_second
 
 
 def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progress: Told) -> list[Answered]:
@@ -105,28 +110,29 @@ def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progres
         draws = QUICK if quick else DRAWS
         path = None if folder is None else folder / f"{_key(claim, draws)}.json"
         if path is not None and path.is_file():
-            found = _CONCLUSION.validate_python(json.loads(path.read_text()))
+            conclusion = _CONCLUSION.validate_python(json.loads(path.read_text()))
         else:
             on_progress(f"{claim.what}: {draws} joint draws")
-            found = _conclude(claim, draws)
+            conclusion = _conclude(claim, draws)
             if path is not None:
-                write_text(path, json.dumps(asdict(found)))
-        answered.append(Answered(claim, found))
+                write_text(path, json.dumps(asdict(conclusion)))
+        answered.append(Answered(claim, conclusion))
     return answered
 
 
 def _key(claim: Claim, draws: int) -> str:
-    return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", (), ()).key
+    ranges = tuple(f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS)
+    return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", ranges, ()).key
 
 
 def scenario_of(point: StudyPoint) -> Scenario:
     """Return what a study's point is simulated with, and how its epoch is read, for draws of what is assumed. Raises UserError as a
     replay."""
     bed = testbed(point)
-    given = PointInputs.of(point, bed)
-    schedule = given.planner.plan(given.workload, point.gpus, given.costs)
+    inputs = PointInputs.of(point, bed)
+    schedule = inputs.planner.plan(inputs.workload, point.gpus, inputs.costs)
     read = partial(bed.epoch_s, point)
-    return Scenario(schedule, given.cluster, given.costs, CERTAIN, given.workload.constant_bytes, read).explicit
+    return Scenario(schedule, inputs.cluster, inputs.costs, CERTAIN, inputs.workload.constant_bytes, read).explicit
 
 
 def _conclude(claim: Claim, draws: int) -> Conclusion:

@@ -1,12 +1,13 @@
 """Network: how long collectives take on a cluster's links.
 
-Two models. Of a cluster of datasheets, NCCL's: rings and trees laid over the links (`patterns`), with the latencies, protocols and speeds
-of its tuning model (`nccl.yaml`). An operation takes what its hops take and what the slowest link takes for the bytes that cross it:
+Two models. Of a cluster of datasheets, NCCL's: rings, trees and reductions in NVSwitch (NVLS) laid over the links (`patterns`), with the
+latencies, protocols and speeds of its tuning model (`nccl.yaml`). An operation takes what its hops take and what the slowest link takes for
+the bytes that cross it:
 
 ====================  =====================================================================================
 operation             time
 ====================  =====================================================================================
-ALLREDUCE             the least over ring and tree and three protocols of base + hops + bytes / (speed x bandwidth)
+ALLREDUCE             the least over ring, tree and NVLS, and their protocols, of base + hops + bytes / (speed x bandwidth)
 ALLGATHER             the same, of the ring
 ALLTOALL              base + a hop for every other rank + bytes / bandwidth; LL for small messages, which doubles them, or Simple
 SEND, RECV            the same, with one hop

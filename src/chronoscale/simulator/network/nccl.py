@@ -82,8 +82,8 @@ class NcclModel:
         case; '' for the fastest. switched: NVSwitch may add up.
         """
         every = {"ring", "tree"} | ({"nvls"} if switched and patterns.graph.topology.nvls else set())
-        asked = "nvls" if algorithm.startswith("nvls") else algorithm
-        return cls(cluster, patterns, cluster.tuning or tuning(), frozenset({asked} if asked in every else every))
+        requested = "nvls" if algorithm.startswith("nvls") else algorithm
+        return cls(cluster, patterns, cluster.tuning or tuning(), frozenset({requested} if requested in every else every))
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
         """Return the simulated duration of each collective, by the fastest algorithm and protocol; 0 where there is only one rank."""

@@ -1,7 +1,7 @@
 """Assumptions of a simulation: the one list of what is not known of a cluster, with the range that each may lie in, and where that is from.
 
 A plan stays as it is, and its epoch is replayed with other values. Of fitted costs only the assumptions about the network, jitter and
-stragglers remain: the others were measured.
+stragglers remain: the others were measured. What an experiment states of its uncertainty is what is usual.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Assumption(NamedTuple):
 
     low, high: its ends; form: how a value is written; source: where the range is from. usual: the value in a scenario, None where it
     matters nothing there; change: the scenario with another value. log: drawn by its logarithm; whole: whole numbers alone. measured: a
-    profile of the device replaces it.
+    profile of the device replaces it. noise: what it changes is drawn at random, so that no single value turns an order.
     """
 
     name: str
@@ -61,12 +61,17 @@ class Assumption(NamedTuple):
     log: bool = False
     whole: bool = False
     measured: bool = False
+    noise: bool = False
 
     def value(self, place: float) -> float:
         """Return the value at a place in the range, 0 to 1: evenly, or by the logarithm."""
         if self.whole:
             return float(min(self.high, self.low + np.floor(place * (self.high - self.low + 1))))
         return float(self.low * (self.high / self.low) ** place if self.log else self.low + place * (self.high - self.low))
+
+    def around(self, usual: float) -> Assumption:
+        """Return the assumption with a range that has the usual value in it."""
+        return self._replace(low=min(self.low, usual), high=max(self.high, usual))
 
     def shown(self, value: float) -> str:
         """Return a value in words."""
@@ -142,8 +147,10 @@ def _reaches(kind: str) -> tuple[Callable[[Scenario], float | None], Callable[[S
     """Return the usual value and the change of what share of a device's peak a kind of work reaches."""
 
     def usual(scenario: Scenario) -> float | None:
-        by_kind = isinstance(scenario.costs, DatasheetCosts) and scenario.costs.efficiency is None
-        return next((each.share for each in work_kinds().values() if each.name == kind), None) if by_kind else None
+        if not isinstance(scenario.costs, DatasheetCosts) or scenario.costs.efficiency is not None:
+            return None
+        shares = {each.name: each.share for each in work_kinds().values()} | dict(scenario.costs.reached)
+        return shares.get(kind)
 
     def changed(scenario: Scenario, share: float) -> Scenario:
         assert isinstance(scenario.costs, DatasheetCosts)
@@ -164,7 +171,7 @@ def _kernels(scenario: Scenario, times: float) -> Scenario:
     return scenario._replace(schedule=replace(scenario.schedule, kernels=counts))
 
 
-def _uncertain(**keys: float | Stragglers) -> Callable[[Scenario], Scenario]:
+def _uncertain(**keys: float | Stragglers | None) -> Callable[[Scenario], Scenario]:
     return lambda scenario: scenario._replace(uncertainty=replace(scenario.uncertainty, **keys))  # type: ignore[arg-type]
 
 
@@ -197,15 +204,40 @@ def _one(scenario: Scenario) -> float | None:
     return 1.0
 
 
-def _none(scenario: Scenario) -> float | None:
-    return 0.0
+def _jitter(scenario: Scenario) -> float | None:
+    """Return the jitter that is stated; None where it is that of a profile."""
+    jitter = scenario.uncertainty.jitter
+    return None if jitter == "fitted" else jitter
+
+
+def _sway(scenario: Scenario) -> float | None:
+    """Return the sway that is stated; None where it is that of a profile."""
+    sway = scenario.uncertainty.sway
+    return None if sway == "fitted" else sway
+
+
+def _slowest(scenario: Scenario) -> float | None:
+    stragglers = scenario.uncertainty.stragglers
+    return 1.0 if stragglers is None else stragglers.factor
+
+
+def _slow(scenario: Scenario, factor: float) -> Scenario:
+    """Return a scenario whose stragglers, as stated or else one GPU, are so many times as slow."""
+    stated = scenario.uncertainty.stragglers or Stragglers(1, "gpu")
+    return _uncertain(stragglers=replace(stated, factor=factor) if factor > 1 else None)(scenario)
+
+
+def _base(scenario: Scenario, times: float) -> Scenario:
+    constants = scenario.cluster.tuning or tuning()
+    changed = constants.model_copy(update={"base_latency_s": constants.base_latency_s.times(times)})
+    return scenario._replace(cluster=replace(scenario.cluster, tuning=changed))
 
 
 def _one_inside(scenario: Scenario) -> float | None:
     return 1.0 if _meets_inside(scenario) else None
 
 
-def _one_of_sends(scenario: Scenario) -> float | None:
+def _one_of_collectives(scenario: Scenario) -> float | None:
     """Return 1 where collectives are timed as NCCL builds them."""
     cluster = scenario.cluster
     alpha_beta = cluster.collectives == "alpha-beta" or cluster.origin.startswith("fitted")
@@ -225,6 +257,7 @@ def _meets_across(scenario: Scenario) -> bool:
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
 _COPIES = "pinned copies reach 0.83 to 0.88 (nvbandwidth), pageable ones less, the rate of data 0.95"
 _STATED = "stated, not measured"
+_TABLES = "fits to published tables (benchmarks/networks)"
 ASSUMPTIONS = (
     Assumption(
         "GPUs on a PCIe uplink", 1, 2, "{:.0f}", "as HGX boards are built, or lanes of its own to each", _on_an_uplink, _board, whole=True
@@ -236,21 +269,25 @@ ASSUMPTIONS = (
     Assumption("what PCIe uplinks reach", 0.75, 0.95, "{:.0%}", _COPIES, _uplink_share, _uplinks),
     Assumption("latency of copies", 0.5, 2, "× {:.3g}", _FACTOR, _one, _bus(_later), log=True, measured=True),
     Assumption(
-        "what links in machines reach", 0.65, 0.9, "{:.0%}", "NCCL reaches 0.8 of NVLink (src/graph/topo.h), copies 0.83 of PCIe",
+        "what links in machines reach", 0.6, 0.9, "{:.0%}", f"{_TABLES}: 0.63 to 0.8; copies 0.88 of PCIe",
         lambda s: s.cluster.intra.efficiency if _meets_inside(s) else None, _inside(_reaching),
     ),
-    Assumption("latency in machines", 0.5, 2, "× {:.3g}", _FACTOR, _one_inside, _inside(_later), log=True),
+    Assumption("latency in machines", 0.5, 10, "× {:.3g}", f"{_TABLES}: 0.86 to 11 times NCCL's", _one_inside, _inside(_later), log=True),
     Assumption(
-        "what the network reaches", 0.5, 0.98, "{:.0%}", "shared with others, to 49 of 50 GB/s (nccl-tests)",
+        "what the network reaches", 0.5, 0.99, "{:.0%}", f"shared with others; {_TABLES}: 0.64 to 0.99",
         lambda s: s.cluster.inter.efficiency if _meets_across(s) else None, _across(_reaching),
     ),
     Assumption(
-        "latency of the network", 0.5, 2, "× {:.3g}", "a factor of two: hops between leaf and spine switches",
+        "latency of the network", 0.5, 15, "× {:.3g}", f"hops between leaf and spine switches; {_TABLES}: 2.1 to 15 times NCCL's",
         lambda s: 1.0 if _meets_across(s) else None, _across(_later), log=True,
     ),
     Assumption(
+        "start of a collective", 0.25, 10, "× {:.3g}", f"before the first hop; {_TABLES}: 0.26 to 10 times NCCL's",
+        _one_of_collectives, _base, log=True,
+    ),
+    Assumption(
         "sends at once in all-to-alls", 1 / 8, 8, "× {:.3g}", "as fitted, times or over eight: tables of many GPUs are few",
-        _one_of_sends, _sends, log=True,
+        _one_of_collectives, _sends, log=True,
     ),
     Assumption(
         "what passes over arrays reach", 0.7, 0.95, "{:.0%}", "of the memory: vector additions 0.86 to 0.92 on an H200, small ones less",
@@ -278,11 +315,11 @@ ASSUMPTIONS = (
         "features sent with every snapshot", 0, 1, "{:.0f}", "constant ones may stay on the device for a group: 0", _resends, _features,
         whole=True,
     ),
-    Assumption("jitter of rows", 0, 0.2, "{:.0%}", _STATED, _none, lambda s, v: _uncertain(jitter=v)(s)),
-    Assumption("sway of ranks", 0, 0.2, "{:.0%}", _STATED, _none, lambda s, v: _uncertain(sway=v)(s)),
+    Assumption("jitter of rows", 0, 0.2, "{:.0%}", _STATED, _jitter, lambda s, v: _uncertain(jitter=v)(s), noise=True),
+    Assumption("sway of ranks", 0, 0.2, "{:.0%}", _STATED, _sway, lambda s, v: _uncertain(sway=v)(s), noise=True),
     Assumption(
         "slowest GPU", 1, 1.5, "× {:.3g}", "outliers of identical GPUs are up to 1.5 times slower than the median (Sinha et al., SC 2022)",
-        _one, lambda s, v: _uncertain(stragglers=Stragglers(1, "gpu", v))(s) if v > 1 else s,
+        _slowest, _slow, noise=True,
     ),
 )  # fmt: skip
 

@@ -14,7 +14,8 @@ from chronoscale.simulator.uncertainty.draws import Draws
 from chronoscale.strategies.costs import Floats
 
 STEPS = 6  # halvings of a range in which an order turns
-JITTER_DRAWS = 3  # replays at one value of an assumption that differs from draw to draw; their median counts
+NOISE_DRAWS = 3  # replays of what differs from draw to draw; their median counts
+FEW = 20  # draws below which a band is from the least to the most
 
 
 def places(draws: int, assumptions: int, seed: int) -> Floats:
@@ -38,9 +39,9 @@ def epoch_s(scenario: Scenario, seed: int, draw: int = 0) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """Epoch of one strategy to be simulated with other assumptions, alone or together.
+    """Epoch of one strategy to be simulated with other assumptions, one at a time or together.
 
-    scenario: the usual one, without jitter; assumptions: those that can matter to any strategy that it is compared with.
+    scenario: the usual one; assumptions: those that can matter to any strategy that it is compared with.
     """
 
     scenario: Scenario
@@ -53,18 +54,23 @@ class Trial:
         return epoch_s(assume(self.scenario, self.assumptions, values), self.seed, draw)
 
     def usual(self) -> float:
-        """Return the epoch with no assumption changed, s."""
-        return epoch_s(self.scenario, self.seed)
+        """Return the epoch with no assumption changed, s, the median where draws differ."""
+        return self._middle(self.scenario)
 
-    def alone(self, which: int, value: float) -> float:
+    def single(self, which: int, value: float) -> float:
         """Return the epoch with one assumption at a value, s, the median where draws differ."""
-        scenario = assume(self.scenario, self.assumptions[which : which + 1], [value])
-        draws = JITTER_DRAWS if scenario.uncertainty.random else 1
+        return self._middle(assume(self.scenario, self.assumptions[which : which + 1], [value]))
+
+    def _middle(self, scenario: Scenario) -> float:
+        draws = NOISE_DRAWS if scenario.uncertainty.random else 1
         return float(np.median([epoch_s(scenario, self.seed, draw) for draw in range(draws)]))
 
 
 class Flip(NamedTuple):
-    """Value of one assumption at which the order of two strategies turns, all others as they are usually; usual: its value there."""
+    """Value of one assumption at which the order of two strategies turns, all others as they are usually; usual: its value there.
+
+    Of noise, the end of its range, at which the order has turned.
+    """
 
     assumption: str
     value: float
@@ -85,10 +91,10 @@ class Near(NamedTuple):
 class Conclusion:
     """Conclusion on two strategies under joint assumptions: `faster` takes less time than `slower` as usually simulated.
 
-    usual: how many times as fast it is then; share: of the joint draws in which it is faster, 0 to 1; low, middle, high: the 5th, 50th and
-    95th percentile of the ratio; draws, assumptions: how many. flips: each assumption that alone turns the order, the one nearest to its
-    usual value first; near: where none does, the end of a range that comes nearest, None where no assumption moves the ratio. caveat: how
-    they train otherwise, '' where they train alike.
+    usual: how many times as fast it is then; share, tied: of the joint draws in which it is faster, and as fast, 0 to 1; low, middle, high:
+    the 5th, 50th and 95th percentile of the ratio, of few draws the least, the middle and the most; draws: how many; assumptions: how many
+    move either. flips: each assumption that by itself turns the order, the one nearest to its usual value first; near: where none does, the
+    end of a range that comes nearest, None where none lowers the ratio. caveat: how they train otherwise, '' where they train alike.
     """
 
     faster: str
@@ -103,24 +109,27 @@ class Conclusion:
     flips: tuple[Flip, ...] = ()
     near: Near | None = None
     caveat: str = ""
+    tied: float = 0.0
 
     def __str__(self) -> str:
         band = f"{self.low:.3g} to {self.high:.3g}" if f"{self.low:.3g}" != f"{self.high:.3g}" else f"{self.low:.3g}"
         caveat = f" ({self.caveat})" if self.caveat else ""
-        if self.usual == 1.0 and self.low == self.high == 1.0:
+        if self.usual == self.tied == 1.0:
             return f"{self.faster} is as fast as {self.slower}{caveat} in all of {self.draws} joint draws"
-        draws = f"{_inexact(self.share)} of {self.draws} joint draws of {self.assumptions} assumptions"
+        only = "only " * (self.share < 0.5)
+        draws = f"{only}{_percentage(self.share)} of {self.draws} joint draws of {self.assumptions} assumptions"
+        part = "all draws" if self.draws < FEW else "the middle 90 % of the draws"
         start = (
-            f"{self.faster} is faster than {self.slower}{caveat} in {draws}: {band} times as fast in 90 % of them, "
+            f"{self.faster} is faster than {self.slower}{caveat} in {draws}: {band} times as fast in {part}, "
             f"{self.usual:.3g} as usually assumed"
         )
         if self.flips:
             turns = "; ".join(f"{flip.assumption} at {flip.shown} (usually {flip.usually})" for flip in self.flips[:2])
             return f"{start}. It turns with {turns}"
         if self.near is None:
-            return f"{start}. No assumption alone moves it"
+            return f"{start}. No assumption lowers it by itself"
         nearest = f"{self.near.assumption} at {self.near.shown}: {self.near.ratio:.3g} times"
-        return f"{start}. No assumption alone turns it at either end of its range; nearest, {nearest}"
+        return f"{start}. No assumption turns it by itself at either end of its range; nearest, {nearest}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,26 +145,27 @@ class JointResult:
     drawn_s: Mapping[str, Floats]
     ends_s: Mapping[str, Floats]
 
-    def conclude(self, one: str, other: str, alone: Callable[[str, int, float], float], usual: Sequence[float]) -> Conclusion:
+    def conclude(self, pair: tuple[str, str], single: Callable[[str, int, float], float], usual: Sequence[float]) -> Conclusion:
         """Return what holds of two strategies.
 
-        alone: simulates one, by name, with an assumption by number at a value, s; called where the order is another at the end of its
+        single: simulates one, by name, with an assumption by number at a value, s; called where the order is another at the end of its
         range. usual: values of the assumptions.
         """
-        faster, slower = sorted((one, other), key=lambda name: self.usual_s[name])
+        faster, slower = sorted(pair, key=lambda name: self.usual_s[name])
         ratio = self.drawn_s[slower] / self.drawn_s[faster]
         ends = self.ends_s[slower] / self.ends_s[faster]
-        low, middle, high = map(float, np.percentile(ratio, (5, 50, 95)))
-        found: list[tuple[float, Flip]] = []
+        low, middle, high = map(float, np.percentile(ratio, (5, 50, 95) if len(ratio) >= FEW else (0, 50, 100)))
+        flips: list[tuple[float, Flip]] = []
         for which, assumption in enumerate(self.assumptions):
-            on_a_side: dict[bool, tuple[float, Flip]] = {}  # below what is usual, and above
             for end, at in zip((assumption.low, assumption.high), ends[which], strict=True):
                 if at < 1:
-                    value = _turn(partial(_ratio, alone, slower, faster, which), usual[which], end, assumption)
+                    ratio_at = partial(_ratio, single, slower, faster, which)
+                    value = end if assumption.noise else _turn(ratio_at, usual[which], end, assumption)
                     far = abs(_place(assumption, value) - _place(assumption, usual[which]))
-                    shown = assumption.shown(value), assumption.shown(usual[which])
-                    on_a_side.setdefault(end > usual[which], (far, Flip(assumption.name, value, usual[which], *shown)))
-            found += on_a_side.values()
+                    flips.append((far, Flip(assumption.name, value, usual[which], assumption.shown(value), assumption.shown(usual[which]))))
+        moved = np.zeros(len(self.assumptions), bool)
+        for name in pair:
+            moved |= (self.ends_s[name] != self.usual_s[name]).any(axis=1)
         return Conclusion(
             faster,
             slower,
@@ -165,9 +175,10 @@ class JointResult:
             middle,
             high,
             len(ratio),
-            len(self.assumptions),
-            tuple(flip for _, flip in sorted(found)),
-            None if found else self._nearest(ends, self.usual_s[slower] / self.usual_s[faster]),
+            int(moved.sum()),
+            tuple(flip for _, flip in sorted(flips)),
+            None if flips else self._nearest(ends, self.usual_s[slower] / self.usual_s[faster]),
+            tied=float((ratio == 1).mean()),
         )
 
     def _nearest(self, ends: Floats, usual: float) -> Near | None:
@@ -179,14 +190,14 @@ class JointResult:
         return Near(assumption.name, assumption.shown((assumption.low, assumption.high)[side]), float(ends[which, side]))
 
 
-def _inexact(share: float) -> str:
+def _percentage(share: float) -> str:
     """Return a share as a percentage, 0 and 100 only where it is that."""
     shown = f"{share:.0%}"
     return "more than 99%" if shown == "100%" and share < 1 else "less than 1%" if shown == "0%" and share > 0 else shown
 
 
-def _ratio(alone: Callable[[str, int, float], float], slower: str, faster: str, which: int, value: float) -> float:
-    return alone(slower, which, value) / alone(faster, which, value)
+def _ratio(single: Callable[[str, int, float], float], slower: str, faster: str, which: int, value: float) -> float:
+    return single(slower, which, value) / single(faster, which, value)
 
 
 def _place(assumption: Assumption, value: float) -> float:

@@ -44,6 +44,14 @@ class BaseLatencies(AlgorithmLatencies):
 
     sends: Seconds
 
+    def times(self, factor: float) -> BaseLatencies:
+        """Return the latencies of rings, trees and sends times a factor."""
+        changed = {
+            name: latencies.model_copy(update={protocol: seconds * factor for protocol, seconds in latencies})
+            for name, latencies in (("ring", self.ring), ("tree", self.tree))
+        }
+        return self.model_copy(update={**changed, "sends": self.sends * factor})
+
 
 class HopLatencies(_Constants):
     """Latencies of one hop of a collective by the kind of link that it crosses, seconds; part of `nccl` in the file of a cluster that

@@ -43,12 +43,13 @@ def fit_and_compare(base: str, files: Sequence[Path], held_out: Sequence[Path] =
     if wrong := [rate.path for rate in others if isinstance(rate, MeasuredRate)]:
         raise UserError(f"{wrong[0]}: rates of links are not compared with; hold tables of times out")
     halves = [table.every_other(0) if len(table) >= FEW else table for table in fitted]
-    found = fit(cluster, halves, rates)
-    errors = [_errors(found, table, half) for table, half in zip(fitted, halves, strict=True)]
-    errors += [_errors(found, table, None) for table in others if isinstance(table, MeasuredTable)]
+    fitted_cluster = fit(cluster, halves, rates)
+    errors = [_errors(fitted_cluster, table, half) for table, half in zip(fitted, halves, strict=True)]
+    errors += [_errors(fitted_cluster, table, None) for table in others if isinstance(table, MeasuredTable)]
     sources = [f"  {rate.path.name}: {rate.place}, {rate.rate / 1e9:.4g} GB/s" for rate in rates]
     sources += [f"  {table.path.name}: {table.source or 'source not stated'}, {table.date or 'no date'}" for table in fitted]
-    return FittedLinks(found, cluster_text(presets.contents(base), found, errors, sources), tuple(errors), _shown(errors))
+    text = cluster_text(presets.contents(base), cluster, fitted_cluster, errors, sources)
+    return FittedLinks(fitted_cluster, text, tuple(errors), _shown(errors))
 
 
 def _errors(cluster: Cluster, table: MeasuredTable, half: MeasuredTable | None) -> TableError:

@@ -53,14 +53,8 @@ class Figures(NamedTuple):
         """Return a cluster with these figures."""
         constants, kind = cluster.tuning or tuning(), _kind(cluster)
         sends = constants.sends_at_once.model_copy(update={kind: self.sends_inside, "network": self.sends_across})
-        base = {
-            name: getattr(constants.base_latency_s, name).model_copy(
-                update={key: value * self.base for key, value in getattr(constants.base_latency_s, name)}
-            )
-            for name in ("ring", "tree")
-        }
         changes = {
-            "base_latency_s": constants.base_latency_s.model_copy(update={**base, "sends": self.sends_s}),
+            "base_latency_s": constants.base_latency_s.times(self.base).model_copy(update={"sends": self.sends_s}),
             "speed": constants.speed.model_copy(update={"nvls": self.nvls, "nvls_network": self.nvls_network}),
             "sends_at_once": sends,
         }
@@ -94,9 +88,13 @@ class TableError:
 def predicted(cluster: Cluster, table: MeasuredTable) -> Floats:
     """Return what a cluster's model says the operations of a measured table take, float64 [n] s.
 
-    Raises UserError where machines of the cluster have fewer GPUs than were measured.
+    Raises UserError where machines of the cluster have fewer GPUs than were measured, or its collectives are not timed as NCCL builds them.
     """
     setup = table.setup
+    if cluster.collectives != "nccl":
+        raise UserError(
+            f"{table.path}: '{cluster.name}' has collectives: {cluster.collectives}; links are fitted by NCCL's model, leave the key out"
+        )
     if setup.gpus > cluster.gpus_per_node:
         raise UserError(f"{table.path}: measured with {setup.gpus} GPUs a machine, and '{cluster.name}' has {cluster.gpus_per_node}")
     machines = replace(cluster, nodes=setup.nodes)
@@ -138,14 +136,16 @@ def fit(cluster: Cluster, tables: Sequence[MeasuredTable], rates: Sequence[Measu
         tried = Figures(*np.exp(values)).put_into(cluster)
         return np.concatenate([w * np.log(predicted(tried, t) / t.seconds) for w, t in zip(weights, tables, strict=True)])
 
+    usual_errors = errors(start)
+
     def moves(which: int) -> bool:
         """Whether any time depends on a figure."""
-        ends = []
+        others = []
         for share in (0.2, 0.8):
             tried = start.copy()
             tried[which] = low[which] + share * (high[which] - low[which])
-            ends.append(errors(tried))
-        return bool(np.abs(ends[0] - ends[1]).max() > 1e-9)
+            others.append(errors(tried))
+        return bool(np.abs(np.array(others) - usual_errors).max() > 1e-9)
 
     fixed = {Figures._fields.index(name) for name, place in (("inside", "intra"), ("across", "inter")) if place in measured}
     free = [which for which in range(len(start)) if which not in fixed and moves(which)]
@@ -155,8 +155,8 @@ def fit(cluster: Cluster, tables: Sequence[MeasuredTable], rates: Sequence[Measu
         tried[free] = values
         return errors(tried)
 
-    found = least_squares(of_free, start[free], bounds=(low[free], high[free]), loss="soft_l1", f_scale=0.2, diff_step=1e-3)
-    fitted = dict(zip(free, np.exp(found.x).tolist(), strict=True))
+    solution = least_squares(of_free, start[free], bounds=(low[free], high[free]), loss="soft_l1", f_scale=0.2, diff_step=1e-3)
+    fitted = dict(zip(free, np.exp(solution.x).tolist(), strict=True))
     return Figures(*(fitted.get(which, figure) for which, figure in enumerate(usual))).put_into(cluster)
 
 

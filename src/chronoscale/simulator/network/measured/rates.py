@@ -19,6 +19,7 @@ TESTS: Mapping[str, Place] = {
     "device_to_device_memcpy_write_ce": "intra",
 }
 AVERAGE = re.compile(r"BW average\[(\w+)/sec\]")
+NUMBER = re.compile(r"\d+(\.\d+)?")
 UNITS: Mapping[str, float] = {"Gb": 1e9 / 8, "MB": 2.0**20, "MiB": 2.0**20, "GB": 1e9}  # perftest's MB are 2^20 bytes
 
 
@@ -72,7 +73,7 @@ def read_nvbandwidth(path: Path, lines: list[Line]) -> list[MeasuredRate]:
 def read_ib_write_bw(path: Path, lines: list[Line]) -> list[MeasuredRate]:
     """Read the largest average of ib_write_bw's table. lines: of the file.
 
-    Raises UserError naming file, line and reason: units that are not stated or not known, a row cut short.
+    Raises UserError naming file, line and reason: units that are not stated or not known, a row cut short or without an average.
     """
     head = next((i for i, (_, text) in enumerate(lines) if "#bytes" in text), None)
     if head is None:
@@ -88,6 +89,8 @@ def read_ib_write_bw(path: Path, lines: list[Line]) -> list[MeasuredRate]:
             continue
         if len(words) < 4:
             raise mistake(path, number, f"a row cut short: {len(words)} columns of 4 at least")
+        if not NUMBER.fullmatch(words[3]):
+            raise mistake(path, number, f"expected an average in column 4, got {words[3]!r}")
         best = max(best, MeasuredRate(path, number, "inter", float(words[3]) * UNITS[stated[1]]), key=lambda rate: rate.rate)
     if not best.rate:
         raise mistake(path, lines[head][0], "a table without rows")

@@ -71,11 +71,11 @@ def mistake(path: Path, line: int, reason: str) -> UserError:
 
 def notes(lines: list[Line]) -> dict[str, str]:
     """Return what comments such as `# source: ...` at the head of a benchmark's output say, by their key."""
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for _, text in lines:
         if match := NOTE.match(text):
-            found.setdefault(match[1], match[2].strip())
-    return found
+            by_key.setdefault(match[1], match[2].strip())
+    return by_key
 
 
 def setup_of(path: Path, lines: list[Line]) -> Setup:
@@ -84,8 +84,8 @@ def setup_of(path: Path, lines: list[Line]) -> Setup:
     Raises UserError where neither is there, or machines had other numbers of ranks.
     """
     text = "\n".join(line for _, line in lines)
-    asked = ALGORITHM.search(text)
-    algorithm, switched = asked[1].lower() if asked else "", not UNSWITCHED.search(text)
+    requested = ALGORITHM.search(text)
+    algorithm, switched = requested[1].lower() if requested else "", not UNSWITCHED.search(text)
     if stated := SETUP.search(text):
         return _checked(path, Setup(int(stated[1]), int(stated[2]), algorithm, switched))
     hosts = [match[1] for _, line in lines if (match := RANK.match(line))]

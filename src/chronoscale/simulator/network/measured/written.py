@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -14,23 +14,27 @@ from chronoscale.strategies.cluster import Cluster, Link
 DIGITS = 4  # of figures that were fitted
 
 
-def cluster_text(contents: Mapping[str, Any], cluster: Cluster, errors: Iterable[TableError], sources: Iterable[str]) -> str:
-    """Return the text of a simulated cluster's file.
+def cluster_text(
+    contents: Mapping[str, Any], before: Cluster, cluster: Cluster, errors: Sequence[TableError], sources: Iterable[str]
+) -> str:
+    """Return the text of a simulated cluster's file: that which the fit began with, and in it what was fitted.
 
-    contents: the keys of the file that the fit began with, its device's figures among them. cluster: as fitted. errors: of each table.
+    contents: the keys of that file, its device's figures among them; before: its cluster. cluster: as fitted. errors: of each table.
     sources: lines that say where measurements are from.
     """
-    device = {**contents["device"], "h2d": {**contents["device"]["h2d"], "efficiency": _rounded(cluster.device.h2d.efficiency)}}
-    keys = {
-        **contents,
-        "origin": f"{contents['origin']}; links as measured",
-        "device": device,
-        "intra": _link(cluster.intra),
-        "inter": _link(cluster.inter),
-    }
-    if changes := _changes(tuning().model_dump(mode="json"), (cluster.tuning or tuning()).model_dump(mode="json")):
-        keys["nccl"] = changes
-    head = ["Links fitted to:", *sources, "Medians of what the model is off, |predicted / measured - 1|:", *map(_error_line, errors)]
+    device, links = dict(contents["device"]), ((name, getattr(before, name), getattr(cluster, name)) for name in ("intra", "inter"))
+    changed = {name: _link(contents[name], link) for name, usual, link in links if link != usual}
+    if cluster.device.h2d != before.device.h2d:
+        device["h2d"] = _link(device["h2d"], cluster.device.h2d)
+        changed["the device's h2d"] = {}
+    keys = {**contents, "device": device, **{name: link for name, link in changed.items() if link}}
+    constants = _changes(tuning().model_dump(mode="json"), (cluster.tuning or tuning()).model_dump(mode="json"))
+    if constants != (contents.get("nccl") or {}):
+        keys["nccl"], changed["nccl"] = constants, {}
+    keys["origin"] = f"{contents['origin']}; as measured: {', '.join(changed) or 'nothing'}"
+    head = ["Fitted to:", *sources]
+    if errors:
+        head += ["Medians of what the model is off, |predicted / measured - 1|:", *map(_error_line, errors)]
     return "".join(f"# {line}\n" for line in head) + yaml.safe_dump(keys, sort_keys=False, allow_unicode=True)
 
 
@@ -43,14 +47,14 @@ def _error_line(error: TableError) -> str:
     return f"  {table.path.name}: {table.op.name} of {setup.nodes} x {setup.gpus}, {len(table)} sizes: {', '.join(shown)}"
 
 
-def _link(link: Link) -> dict[str, float]:
-    return {"bandwidth": link.bandwidth, "latency_s": _rounded(link.latency_s), "efficiency": _rounded(link.efficiency)}
+def _link(contents: Mapping[str, Any], link: Link) -> dict[str, Any]:
+    return {**contents, "latency_s": _rounded(link.latency_s), "efficiency": _rounded(link.efficiency)}
 
 
-def _changes(usual: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constants of `found` that are others than `usual`, at any depth."""
+def _changes(usual: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some constants that are others than `usual`, at any depth, rounded."""
     changes: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in constants.items():
         if isinstance(value, Mapping):
             if below := _changes(usual[key], value):
                 changes[key] = below
