@@ -156,12 +156,13 @@ def test_spread_is_a_median_and_a_straggler_is_as_slow_as_it_says() -> None:
 def test_what_is_stated_of_the_spread_is_usual() -> None:
     """Ranges reach to it; stragglers stay as many and what they are; what a profile has shown is not drawn."""
     stated = Uncertainty(0.3, 0.05, Stragglers(3, "node", 1.2))
-    usual = scenario(write(each(3, *STEP), 4).schedule, cluster())._replace(uncertainty=stated)
+    where = replace(cluster(), inter=Link(0.5e9, 1e-6, 0.4))
+    usual = scenario(write(each(3, *STEP), 4).schedule, where)._replace(uncertainty=stated)
     names = "jitter of rows", "sway of ranks", "slowest GPU"
     assert [BY_NAME[name].usual(usual) for name in names] == [0.3, 0.05, 1.2]
     trials = Trials.of({"a": usual}, 2, 0)
     ranges = {one.name: (one.low, one.high) for one in trials.assumptions}
-    assert [ranges[name] for name in names] == [(0, 0.3), (0, 0.2), (1, 1.5)]
+    assert [ranges[name] for name in (*names, "what the network reaches")] == [(0, 0.3), (0, 0.2), (1, 1.5), (0.4, 0.99)]
     assert assume(usual, [BY_NAME["slowest GPU"]], [1.5]).uncertainty.stragglers == Stragglers(3, "node", 1.5)
     assert assume(usual, [BY_NAME["slowest GPU"]], [1.0]).uncertainty.stragglers is None
     of_profile = usual._replace(uncertainty=Uncertainty("fitted", "fitted"))

@@ -232,6 +232,12 @@ def test_a_file_says_what_was_fitted_and_leaves_the_rest(tmp_path: Path) -> None
     contents = yaml.safe_load(inside.text)
     assert contents["origin"].endswith("; as measured: intra, nccl") and contents["inter"] == usual["inter"]
     assert contents["device"] == usual["device"]
+    base = written(tmp_path, inside.text, "inside.yaml")
+    again = fit_and_compare(str(base), [written(tmp_path, NVBANDWIDTH.partition("Running device_to")[0])])
+    assert yaml.safe_load(again.text) == {
+        **contents, "device": {**contents["device"], "h2d": yaml.safe_load(copies.text)["device"]["h2d"]},
+        "origin": f"{contents['origin']}; as measured: the device's h2d",
+    }  # fmt: skip
 
 
 def test_a_cluster_too_small_for_what_was_measured() -> None:
