@@ -35,7 +35,10 @@ def killed_at(reached: Callable[[], bool], *arguments: object) -> None:
     family = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()
-    psutil.wait_procs(family)
+    _, left = psutil.wait_procs(family, timeout=30)
+    for each in left:
+        each.kill()
+    assert not left, "it left processes that go on"
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
