@@ -69,8 +69,9 @@ def replays(name: str, gpus: int, snapshots: int, often: int, setting: Setting) 
     rows, joined = collective_times.times(schedule, cluster)
     ns[rows] = joined
     launches = Launches.of(schedule, ns, costs.launch_ns)
-    crossed = LinkTraffic.of(schedule, cluster, collective_times.TimedCollectives.of(schedule, cluster))
-    shares = contended_shares(schedule, cluster, costs, ns, crossed)
+    timed = collective_times.TimedCollectives.of(schedule, cluster)
+    crossed = LinkTraffic.of(schedule, cluster, timed)
+    shares = contended_shares(schedule, cluster, costs, ns, crossed, timed)
     steps: dict[str, Call] = {
         "whole": lambda: replay(schedule, cluster, costs),
         "uncontended": lambda: replay(schedule, replace(cluster, contention=False), costs),
@@ -80,7 +81,7 @@ def replays(name: str, gpus: int, snapshots: int, often: int, setting: Setting) 
         "launches": lambda: Launches.of(schedule, ns, costs.launch_ns),
         "native": lambda: replay_times(schedule, cluster.device, ns, launches, None),
         "traffic": lambda: LinkTraffic.of(schedule, cluster, collective_times.TimedCollectives.of(schedule, cluster)),
-        "shares": lambda: contended_shares(schedule, cluster, costs, ns, crossed),
+        "shares": lambda: contended_shares(schedule, cluster, costs, ns, crossed, timed),
         "shared": lambda: replay_times(schedule, cluster.device, ns, launches, shares),
     }
     if len(schedule) <= SIMPY_TASKS:

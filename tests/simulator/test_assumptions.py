@@ -32,7 +32,8 @@ SWITCHES = {"count": 1, "gpus": 2, "nics": 1, "bandwidth": 1.2e9, "efficiency": 
 
 def cluster(ranks: int = 4, per_node: int = 2, **keys: object) -> Cluster:
     machines = gpus(ranks, per_node)
-    device = replace(machines.device, flops=1e9, memory_bandwidth=1e9, memory_efficiency=0.9, launch_s=1e-6, h2d=Link(1e9, 1e-7, 0.9))
+    reaches = {"flops": 1e9, "memory_bandwidth": 1e9, "memory_efficiency": 0.9, "sms": 64, "threads": 2}
+    device = replace(machines.device, **reaches, launch_s=1e-6, h2d=Link(1e9, 1e-7, 0.9))
     topology = Topology.model_validate({"peer": "nvlink", "nics": 1, "switches": SWITCHES if per_node == 2 else None})
     return replace(
         machines,
@@ -99,6 +100,15 @@ def test_work_of_one_kind_alone_takes_another_share() -> None:
     (before, product), (after, same) = (one.predict(schedule, np.arange(1))[0].tolist() + one.predict(schedule, np.array([1]))[0].tolist()
         for one in (replace(costs, reached=(("gather", 0.5),)), costs))  # fmt: skip
     assert after == pytest.approx(2 * before, rel=1e-6) and product == same == pytest.approx(1e6 / 0.6, rel=1e-6)
+
+
+def test_sms_of_a_collective_are_those_of_kernels_beside_it() -> None:
+    text = "r: ALLREDUCE@COMM all bytes=10000000\na: AGGREGATE@COMPUTE bytes=100000000000 rows=100 width=8"
+    where = cluster()
+    usual = scenario(write(text, 4).schedule, replace(where, device=replace(where.device, memory_bandwidth=1e12)))
+    few, some, most = (with_one(usual, "SMs that a collective takes", sms) for sms in (1, 16, 32))
+    assert some - few == pytest.approx(15 / 16 * (most - some), rel=1e-6) and most > some == epoch_s(usual, 0)
+    assert BY_NAME["SMs that a collective takes"].usual(usual._replace(cluster=replace(where, contention=False))) is None
 
 
 def test_features_that_stay_are_sent_once_an_iteration() -> None:

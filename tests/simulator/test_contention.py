@@ -13,8 +13,11 @@ from random_schedules import schedules
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
+from chronoscale.simulator.network.collectives import Collectives
+from chronoscale.simulator.sharing.collective_kernels import device_shares, memory_bytes
 from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.strategies.cluster import Cluster
+from chronoscale.strategies.costing.nccl_constants import Channels
 from chronoscale.strategies.costs import DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.trace import Trace
@@ -62,6 +65,49 @@ def test_copies_to_gpus_on_one_switch_share_its_link_to_the_host() -> None:
     assert one == pytest.approx(latency + size / bus.rate * 1e9, rel=1e-9)
     assert two == pytest.approx(latency + 2 * size / bus.rate * 1e9, rel=1e-9) and apart == one
     assert both(write(copy + "0,1", 8).schedule, FREE, costs).span_ns == one
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "rate"),
+    [
+        ("edges=100", 1_000_000_000, 16 / 132),  # channels, an SM each
+        ("edges=100", 50_000, 1 / 132),  # a channel has 32 kB at least
+        ("edges=85", 1_000_000_000, 0.0),  # leaves SMs free
+        ("nodes=100", 1_000_000_000, None),
+    ],
+)
+def test_a_collective_takes_sms_and_memory_of_kernels_beside_it(kernel: str, size: int, rate: float | None) -> None:
+    """What a kernel loses is what the collective takes, while its bytes are under way; the collective is as fast as alone."""
+    reduce = f"r: ALLREDUCE@COMM all bytes={size}"
+    alone = both(write(reduce, 8).schedule, H200, Half()).span_ns
+    latency = int(UncontendedRows.of(write(reduce, 8).schedule, H200, Half()).crossed.traffic.latency_ns[0])  # type: ignore[union-attr]
+    if rate is None:  # by a ring 7/4 of the bytes are sent and as many received
+        rate = 2 * 7 / 4 * size / (alone * 1e-9 * 4.8e12 * 0.92)
+    written = write(f"{reduce}\nk: AGGREGATE@COMPUTE {kernel} ns=100000000", 8)
+    trace = both(written.schedule, H200, Half())
+    assert written.span(trace, "r") == (0, alone) and alone < 100_000_000
+    expected = 100_000_000 + (alone - latency) * rate
+    assert [written.span(trace, f"k/{rank}")[1] for rank in range(8)] == [pytest.approx(expected, abs=2)] * 8
+
+
+def test_bytes_of_memory_that_collectives_move() -> None:
+    text = """
+    r: ALLREDUCE@COMM all bytes=1000
+    g: ALLGATHER@COMM all bytes=10,20,30,40
+    x: ALLTOALL@COMM all bytes=300
+    s: SEND@COMM group=7 bytes=50 rank=0
+    t: RECV@COMM group=7 bytes=50 rank=1
+    o: ALLREDUCE@COMM group=8 bytes=70 rank=2
+    """
+    collectives = Collectives.of(write(text, 4).schedule)
+    moved = memory_bytes(collectives).tolist()
+    expected = {Op.ALLREDUCE: {3000.0, 0.0}, Op.ALLGATHER: {180.0, 160.0, 140.0, 120.0}, Op.ALLTOALL: {600.0}, Op.SEND: {50.0}}
+    of = np.repeat(collectives.op, collectives.size)
+    assert {op: {one for one, code in zip(moved, of, strict=True) if code == op} for op in expected} == expected
+    memory, sms = device_shares(collectives, np.full(len(of), 1000), H200.device, Channels(most=16, bytes=100))
+    single = np.repeat(collectives.size == 1, collectives.size)
+    assert not memory[single].any() and not sms[single].any() and (sms[~single] >= 1 / 132).all()
+    assert sms[of == Op.ALLREDUCE].max() == pytest.approx(10 / 132) and memory[of == Op.ALLTOALL][0] == pytest.approx(0.6 / 4.8e3 / 0.92)
 
 
 def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:

@@ -32,6 +32,11 @@ def tuning() -> NCCLConstants:
     return NCCLConstants.model_validate(_constants())
 
 
+def constants_of(cluster: Cluster) -> NCCLConstants:
+    """Return the NCCL constants of a cluster's file or, where it has none, NCCL's own."""
+    return cluster.tuning or tuning()
+
+
 def merge_constants(changes: Any) -> Any:
     """Return NCCL's constants with those of a cluster file in their place.
 
@@ -83,7 +88,7 @@ class NcclModel:
         """
         every = {"ring", "tree"} | ({"nvls"} if switched and patterns.graph.topology.nvls else set())
         requested = "nvls" if algorithm.startswith("nvls") else algorithm
-        return cls(cluster, patterns, cluster.tuning or tuning(), frozenset({requested} if requested in every else every))
+        return cls(cluster, patterns, constants_of(cluster), frozenset({requested} if requested in every else every))
 
     def costs(self, collectives: Collectives, schedule: Schedule) -> CollectiveCosts:
         """Return the simulated duration of each collective, by the fastest algorithm and protocol; 0 where there is only one rank."""

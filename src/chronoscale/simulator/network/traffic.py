@@ -47,7 +47,7 @@ class Traffic:
         ValueError when a communication row has no collective id, or another row has one.
         """
         parts = [cls.of_copies(schedule, cluster)]
-        if _links_are_measured(cluster):
+        if links_are_measured(cluster):
             return parts[0]
         patterns = collective_times.patterns(cluster)
         links, (collectives, costs) = patterns.graph, timed or TimedCollectives.of(schedule, cluster)
@@ -62,7 +62,7 @@ class Traffic:
     @classmethod
     def of_copies(cls, schedule: Schedule, cluster: Cluster) -> Traffic:
         """Return the bytes that a schedule's copies between devices and their host put on each link of a simulated cluster."""
-        if _links_are_measured(cluster):
+        if links_are_measured(cluster):
             return cls._concatenate([])
         links = collective_times.patterns(cluster).graph
         return cls._concatenate([_copy_traffic(schedule, cluster, links, op) for op in (Op.H2D, Op.D2H)])
@@ -105,7 +105,7 @@ def slowest_links(link_traffic: LinkTraffic) -> tuple[Ints, Ints]:
     return traffic.row[np.diff(traffic.ptr) > 0], traffic.link[last].astype(np.int64)
 
 
-def _links_are_measured(cluster: Cluster) -> bool:
+def links_are_measured(cluster: Cluster) -> bool:
     """Return whether times on the links were measured, so that traffic on them is not modelled."""
     return collective_times.origin(cluster) is Source.FITTED or cluster.device.on_host
 
@@ -187,7 +187,7 @@ def scheduled_link_bytes(schedule: Schedule, cluster: Cluster, timed: TimedColle
     patterns = collective_times.patterns(cluster)
     links, (collectives, costs) = patterns.graph, timed
     moved = np.zeros(len(links))
-    if _links_are_measured(cluster):
+    if links_are_measured(cluster):
         return moved
     for group in collectives.groups():
         for chosen, pattern in _laid_out(group, costs, patterns):

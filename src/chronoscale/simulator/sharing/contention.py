@@ -1,10 +1,10 @@
 """Contention: the shares that rows take of resources that rows of other streams and ranks want, too.
 
-Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`), or a CPU rank's cores (`Device.cores`), of
-which a row takes one, unless it waits for other ranks or for a disk; and the links of the cluster (`Traffic`). A row takes what its work
-needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the unit "devices": a
-kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one, as a share of the
-memory's bandwidth.
+Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`; of collectives `device_shares`), or a CPU rank's
+cores (`Device.cores`), of which a row takes one, unless it waits for other ranks or for a disk; and the links of the cluster (`Traffic`). A
+row takes what its work needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the
+unit "devices": a kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one,
+as a share of the memory's bandwidth. A collective's is so small that kernels beside it are slowed, and it is not.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Int32
+from chronoscale.simulator.network.collective_times import TimedCollectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.traffic import LinkTraffic
+from chronoscale.simulator.network.nccl import constants_of
+from chronoscale.simulator.network.traffic import LinkTraffic, links_are_measured
+from chronoscale.simulator.sharing.collective_kernels import device_shares
 from chronoscale.simulator.sharing.shares import Shares, oversubscribed
 from chronoscale.simulator.timeline import streams_of
 from chronoscale.strategies.cluster import Cluster, Device
@@ -25,13 +28,24 @@ OF_A_GPU = ("GPU {} memory", "GPU {} SMs")  # resources
 Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
-def contended_shares(schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic) -> Shares | None:
+def contended_shares(
+    schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic, timed: TimedCollectives | None = None
+) -> Shares | None:
     """Return what shares of memory bandwidth, SMs and links each task of a simulated schedule takes; None where none can slow another down.
 
-    ns: what tasks take alone, int64 [n]. traffic: bytes on links. Resources: memory and SMs of each rank's device, then the links.
+    ns: what tasks take alone, int64 [n]. traffic: bytes on links. timed: the collectives, None where no other row runs beside one.
+    Resources: memory and SMs of each rank's device, then the links.
     """
     streams = streams_of(schedule, cluster.device)
-    device_entries, demand = _device_entries(schedule, costs, ns, streams, cluster.device)
+    taken = [np.zeros(len(schedule)) for _ in OF_A_GPU]
+    _take_for_work(taken, schedule, costs, ns, cluster.device)
+    owner = np.arange(len(schedule))
+    if timed is not None and len(timed.collectives) and not links_are_measured(cluster):
+        row, channels = timed.collectives.row, constants_of(cluster).channels
+        owner[row] = np.repeat(timed.collectives.first(), timed.collectives.size)
+        for column, share in zip(taken, device_shares(timed.collectives, ns[row], cluster.device, channels), strict=True):
+            column[row] = share
+    device_entries, demand = _device_entries(taken, schedule, owner, streams, len(cluster.device.streams))
     parts = [*device_entries, _link_entries(traffic, cluster.device, ns, streams, schedule.ranks, demand)]
     row, resource, share = (np.concatenate([part[i] for part in parts]) for i in range(3))
     delay = np.zeros(len(schedule), np.int64)
@@ -73,20 +87,26 @@ def _used_by_several(stream: Int32, link: Int32, links: LinkGraph) -> NDArray[np
     return np.asarray((most > least) & np.isfinite(links.bandwidth), np.bool_)
 
 
-def _device_entries(schedule: Schedule, costs: CostModel, ns: Ints, streams: Int32, device: Device) -> tuple[list[Entries], Floats]:
-    """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n]."""
-    shares_by_resource = [np.zeros(len(schedule)) for _ in OF_A_GPU]
+def _take_for_work(taken: list[Floats], schedule: Schedule, costs: CostModel, ns: Ints, device: Device) -> None:
+    """Put in what rows that are no collectives take of devices' memories and SMs, float64 [n] each."""
     for code in np.unique(schedule.op):
         if Op(code) not in COLLECTIVES:
             rows = schedule.tasks(Op(code))
-            for column, share in zip(shares_by_resource, _occupied(schedule, costs, ns, rows, device), strict=True):
+            for column, share in zip(taken, _occupied(schedule, costs, ns, rows, device), strict=True):
                 column[rows] = share
+
+
+def _device_entries(taken: list[Floats], schedule: Schedule, owner: Ints, streams: Int32, lanes: int) -> tuple[list[Entries], Floats]:
+    """Return entries of devices' memories and SMs, and what rows demand of those, float64 [n].
+
+    taken: of each resource, what rows take, float64 [n]. owner: the row at which entries stand, a collective's first, int64 [n].
+    """
     parts, demand = [], np.zeros(len(schedule))
-    for which, share in enumerate(shares_by_resource):
-        if (scarce := _ranks_short_of(share, schedule.ranks, streams, len(device.streams))).any():
+    for which, share in enumerate(taken):
+        if (scarce := _ranks_short_of(share, schedule.ranks, streams, lanes)).any():
             rows = np.flatnonzero(scarce[schedule.rank] & (share > 0))
-            demand[rows] = np.maximum(demand[rows], share[rows])
-            parts.append((rows, schedule.rank[rows] + np.int32(which * schedule.ranks), share[rows]))
+            np.maximum.at(demand, owner[rows], share[rows])
+            parts.append((owner[rows], schedule.rank[rows] + np.int32(which * schedule.ranks), share[rows]))
     return parts, demand
 
 

@@ -45,7 +45,7 @@ class UncontendedRows:
         rows, collective_ns = timed.times()
         ns[rows], source[rows] = collective_ns, collective_times.origin(cluster)
         traffic = LinkTraffic.of(schedule, cluster, timed) if cluster.contention else None
-        shares = None if traffic is None else contended_shares(schedule, cluster, costs, ns, traffic)
+        shares = None if traffic is None else contended_shares(schedule, cluster, costs, ns, traffic, timed)
         return cls(ns, source, costs.launch_ns, traffic, shares)
 
     def launches(self, schedule: Schedule, ns: Ints, slower: Floats | None = None) -> Launches | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chronoscale.simulator.network.links import topology
-from chronoscale.simulator.network.nccl import tuning
+from chronoscale.simulator.network.nccl import constants_of
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costing.roofline import work_kinds
@@ -132,12 +132,23 @@ def _reaching(link: Link, share: float) -> Link:
     return replace(link, efficiency=share)
 
 
+def _most_channels(scenario: Scenario) -> float | None:
+    counts = scenario.cluster.contention and scenario.cluster.device.sms and _one_of_collectives(scenario)
+    return constants_of(scenario.cluster).channels.most if counts else None
+
+
+def _channels(scenario: Scenario, most: float) -> Scenario:
+    constants = constants_of(scenario.cluster)
+    changed = constants.model_copy(update={"channels": constants.channels.model_copy(update={"most": most})})
+    return scenario._replace(cluster=replace(scenario.cluster, tuning=changed))
+
+
 def _later(link: Link, times: float) -> Link:
     return replace(link, latency_s=link.latency_s * times)
 
 
 def _sends(scenario: Scenario, times: float) -> Scenario:
-    constants = scenario.cluster.tuning or tuning()
+    constants = constants_of(scenario.cluster)
     sends = {name: max(1.0, count * times) for name, count in constants.sends_at_once}
     changes = {"sends_at_once": constants.sends_at_once.model_copy(update=sends)}
     return scenario._replace(cluster=replace(scenario.cluster, tuning=constants.model_copy(update=changes)))
@@ -228,7 +239,7 @@ def _slow(scenario: Scenario, factor: float) -> Scenario:
 
 
 def _base(scenario: Scenario, times: float) -> Scenario:
-    constants = scenario.cluster.tuning or tuning()
+    constants = constants_of(scenario.cluster)
     changed = constants.model_copy(update={"base_latency_s": constants.base_latency_s.times(times)})
     return scenario._replace(cluster=replace(scenario.cluster, tuning=changed))
 
@@ -288,6 +299,10 @@ ASSUMPTIONS = (
     Assumption(
         "sends at once in all-to-alls", 1 / 8, 8, "× {:.3g}", "as fitted, times or over eight: tables of many GPUs are few",
         _one_of_collectives, _sends, log=True,
+    ),
+    Assumption(
+        "SMs that a collective takes", 2, 32, "{:.0f}", "the fewest and most channels that NCCL chooses",
+        _most_channels, _channels, log=True,
     ),
     Assumption(
         "what passes over arrays reach", 0.7, 0.95, "{:.0%}", "of the memory: vector additions 0.86 to 0.92 on an H200, small ones less",

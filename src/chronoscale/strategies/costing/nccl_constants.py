@@ -129,6 +129,14 @@ class SendsAtOnce(_Constants):
     network: float = Field(ge=1, le=1e6)
 
 
+class Channels(_Constants):
+    """Channels of a collective, each of which takes an SM: so many at most, and fewer where each would have less than `bytes`; part of
+    `nccl` in the file of a cluster that schedules are planned for."""
+
+    most: float = Field(ge=1, le=64)
+    bytes: float = Field(ge=1)
+
+
 class NCCLConstants(_Constants):
     """Constants by which NCCL chooses an algorithm and predicts a collective's time (its tuning model), for simulated clusters: those that
     a cluster file's `nccl` states replace the defaults in `simulator/network/nccl.yaml`."""
@@ -142,3 +150,4 @@ class NCCLConstants(_Constants):
     tree_speed: TreeSpeeds
     wire: ProtocolShares  # of what crosses a link, how much is data
     sends_at_once: SendsAtOnce
+    channels: Channels

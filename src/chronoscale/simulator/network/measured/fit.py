@@ -13,7 +13,7 @@ from chronoscale.simulator.network.collectives import CollectiveCosts, Collectiv
 from chronoscale.simulator.network.links import LinkGraph, topology
 from chronoscale.simulator.network.measured.rates import MeasuredRate
 from chronoscale.simulator.network.measured.table import MeasuredTable, Setup
-from chronoscale.simulator.network.nccl import NcclModel, tuning
+from chronoscale.simulator.network.nccl import NcclModel, constants_of
 from chronoscale.simulator.network.patterns import Patterns
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import Floats
@@ -44,14 +44,14 @@ class Figures(NamedTuple):
     @classmethod
     def of(cls, cluster: Cluster) -> Figures:
         """Return the figures that a cluster has."""
-        constants, kind = cluster.tuning or tuning(), _kind(cluster)
+        constants, kind = constants_of(cluster), _kind(cluster)
         intra, inter, speed, sends = cluster.intra, cluster.inter, constants.speed, constants.sends_at_once
         links = intra.efficiency, inter.efficiency, intra.latency_s, inter.latency_s
         return cls(*links, 1.0, speed.nvls, speed.nvls_network, getattr(sends, kind), sends.network, constants.base_latency_s.sends)
 
     def put_into(self, cluster: Cluster) -> Cluster:
         """Return a cluster with these figures."""
-        constants, kind = cluster.tuning or tuning(), _kind(cluster)
+        constants, kind = constants_of(cluster), _kind(cluster)
         sends = constants.sends_at_once.model_copy(update={kind: self.sends_inside, "network": self.sends_across})
         changes = {
             "base_latency_s": constants.base_latency_s.times(self.base).model_copy(update={"sends": self.sends_s}),

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from chronoscale.simulator.network.measured.fit import TableError
-from chronoscale.simulator.network.nccl import tuning
+from chronoscale.simulator.network.nccl import constants_of, tuning
 from chronoscale.strategies.cluster import Cluster, Link
 
 DIGITS = 4  # of figures that were fitted
@@ -28,7 +28,7 @@ def cluster_text(
         device["h2d"] = _link(device["h2d"], cluster.device.h2d)
         changed["the device's h2d"] = {}
     keys = {**contents, "device": device, **{name: link for name, link in changed.items() if link}}
-    constants = _changes(tuning().model_dump(mode="json"), (cluster.tuning or tuning()).model_dump(mode="json"))
+    constants = _changes(tuning().model_dump(mode="json"), constants_of(cluster).model_dump(mode="json"))
     if constants != (contents.get("nccl") or {}):
         keys["nccl"], changed["nccl"] = constants, {}
     keys["origin"] = f"{contents['origin']}; as measured: {', '.join(changed) or 'nothing'}"
