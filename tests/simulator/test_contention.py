@@ -14,6 +14,7 @@ from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.network.collectives import Collectives
+from chronoscale.simulator.network.nccl import tuning
 from chronoscale.simulator.sharing.collective_kernels import device_shares, memory_bytes
 from chronoscale.simulator.sharing.uncontended import UncontendedRows
 from chronoscale.strategies.cluster import Cluster
@@ -104,7 +105,8 @@ def test_bytes_of_memory_that_collectives_move() -> None:
     expected = {Op.ALLREDUCE: {3000.0, 0.0}, Op.ALLGATHER: {180.0, 160.0, 140.0, 120.0}, Op.ALLTOALL: {600.0}, Op.SEND: {50.0}}
     of = np.repeat(collectives.op, collectives.size)
     assert {op: {one for one, code in zip(moved, of, strict=True) if code == op} for op in expected} == expected
-    memory, sms = device_shares(collectives, np.full(len(of), 1000), H200.device, Channels(most=16, bytes=100))
+    tuned = replace(H200, tuning=tuning().model_copy(update={"channels": Channels(most=16, bytes=100)}))
+    memory, sms = device_shares(collectives, np.full(len(of), 1000), tuned)
     single = np.repeat(collectives.size == 1, collectives.size)
     assert not memory[single].any() and not sms[single].any() and (sms[~single] >= 1 / 132).all()
     assert sms[of == Op.ALLREDUCE].max() == pytest.approx(10 / 132) and memory[of == Op.ALLTOALL][0] == pytest.approx(0.6 / 4.8e3 / 0.92)
@@ -177,3 +179,10 @@ def test_threads_of_a_cpu_rank_share_its_cores_but_for_those_that_wait(cores: fl
     trace = both(written.schedule, replace(made, device=replace(made.device, on_host=True, cores=cores)), Half())
     ends = {label: [written.span(trace, f"{label}/{rank}")[1] for rank in (0, 1)] for label in "skfr"}
     assert ends == {"s": [sample] * 2, "k": [kernel] * 2, "f": [1500] * 2, "r": [1200] * 2}
+
+
+@pytest.mark.parametrize(("cores", "copies", "ends"), [(1.0, True, (2400, 3200)), (1.0, False, (1200, 2000)), (2.0, True, (1200, 2000))])
+def test_ranks_of_one_machine_copy_messages_with_a_core(cores: float, copies: bool, ends: tuple[int, int]) -> None:
+    made, written = gpus(2, contention=True), write("r: ALLREDUCE@COMM all bytes=1200\nk: AGGREGATE@COMPUTE ns=2000", 2)
+    trace = both(written.schedule, replace(made, device=replace(made.device, on_host=True, cores=cores, copies_messages=copies)), NsCosts())
+    assert [(written.span(trace, f"r/{rank}")[1], written.span(trace, f"k/{rank}")[1]) for rank in (0, 1)] == [ends] * 2

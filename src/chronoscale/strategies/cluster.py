@@ -49,7 +49,8 @@ class Device:
     streams: which of a rank's lanes (queues of a schedule's operations) run beside each other: lanes in one inner tuple share a FIFO. On a
     GPU every lane is a CUDA stream; a CPU rank runs its compute and communication lanes on one thread and its host lanes on another.
     on_host: its memory is the host's, so that what a rank keeps there counts against it. cores: of a CPU rank, as many as rows of its
-    streams run beside each other at full speed; 0: all do, as on a GPU.
+    streams run beside each other at full speed; 0: all do, as on a GPU. copies_messages: a collective takes one of them meanwhile, as over
+    a machine's own memory; false: it waits for a network.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Device:
     threads: int = 0  # resident on one of them at once, at most
     capability: float = 0.0  # compute capability, such as 9.0: what generation it is
     cores: float = 0.0
+    copies_messages: bool = False
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:

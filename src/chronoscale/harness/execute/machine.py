@@ -153,8 +153,8 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     """Return this machine as a cluster for the simulator, with lanes as ranks here run them and links as fitted.
 
     costs: of which the links are taken. threads: lanes that have a thread of their own on a CPU, None: no lane has; they share a rank's
-    cores, unless copies sleep most of the time (`bus`). A rank has its GPU's memory, its share of a shared GPU's, or of what the host has
-    available; less where the experiment's `memory` says so.
+    cores, unless copies sleep most of the time (`bus`), and collectives in one machine's memory share them, too. A rank has its GPU's
+    memory, its share of a shared GPU's, or of what the host has available; less where the experiment's `memory` says so.
     """
     link = costs.collective or Link(bandwidth=1e9, latency_s=0.0)
     device = this_device(experiment.device)
@@ -175,7 +175,8 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
     cores = 0.0 if experiment.bus else max(1.0, _cores_of_rank(ranks) / experiment.threads)
-    return replace(cluster, device=replace(named, cores=cores))
+    copies = experiment.network is None and cluster.nodes == 1
+    return replace(cluster, device=replace(named, cores=cores, copies_messages=copies))
 
 
 def _cores_of_rank(ranks: int) -> int:

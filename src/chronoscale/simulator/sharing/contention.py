@@ -1,7 +1,7 @@
 """Contention: the shares that rows take of resources that rows of other streams and ranks want, too.
 
 Resources are the memory bandwidth and the SMs of each rank's device (`CostModel.occupies`; of collectives `device_shares`), or a CPU rank's
-cores (`Device.cores`), of which a row takes one, unless it waits for other ranks or for a disk; and the links of the cluster (`Traffic`). A
+cores (`Device.cores`), of which a row takes one, unless it waits for a network or a disk; and the links of the cluster (`Traffic`). A
 row takes what its work needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the
 unit "devices": a kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one,
 as a share of the memory's bandwidth. A collective's is so small that kernels beside it are slowed, and it is not.
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from chronoscale.datasets.arrays import Int32
 from chronoscale.simulator.network.collective_times import TimedCollectives
 from chronoscale.simulator.network.links import LinkGraph
-from chronoscale.simulator.network.nccl import constants_of
-from chronoscale.simulator.network.traffic import LinkTraffic, links_are_measured
+from chronoscale.simulator.network.traffic import LinkTraffic
 from chronoscale.simulator.sharing.collective_kernels import device_shares
 from chronoscale.simulator.sharing.shares import Shares, oversubscribed
 from chronoscale.simulator.timeline import streams_of
@@ -40,10 +39,10 @@ def contended_shares(
     taken = [np.zeros(len(schedule)) for _ in OF_A_GPU]
     _take_for_work(taken, schedule, costs, ns, cluster.device)
     owner = np.arange(len(schedule))
-    if timed is not None and len(timed.collectives) and not links_are_measured(cluster):
-        row, channels = timed.collectives.row, constants_of(cluster).channels
+    if timed is not None and len(timed.collectives):
+        row = timed.collectives.row
         owner[row] = np.repeat(timed.collectives.first(), timed.collectives.size)
-        for column, share in zip(taken, device_shares(timed.collectives, ns[row], cluster.device, channels), strict=True):
+        for column, share in zip(taken, device_shares(timed.collectives, ns[row], cluster), strict=True):
             column[row] = share
     device_entries, demand = _device_entries(taken, schedule, owner, streams, len(cluster.device.streams))
     parts = [*device_entries, _link_entries(traffic, cluster.device, ns, streams, schedule.ranks, demand)]
