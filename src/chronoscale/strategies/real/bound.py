@@ -48,7 +48,7 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
     n = len(benefits.times)
     if n == 0:
         return 0.0
-    problem = _BoundProblem.of(benefits, gpus, alpha)
+    problem = _BoundProblem(gpus, alpha, _Seats.of(benefits))
     least = -(-n // (2 * gpus))
     smallest = np.inf
     for m in range(least, -(-n // gpus) + 1):
@@ -61,12 +61,10 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _BoundProblem:
-    """The quantities of the bound that do not depend on m: times [n], loads [n, w] of band pairs (inf past the end), levels [L] ascending,
+class _Seats:
+    """Seats that groups may have on any number of GPUs: times [n], loads [n, w] of band pairs (inf past the end), levels [L] ascending,
     light counts."""
 
-    gpus: int
-    alpha: float
     times: Floats
     loads: Floats
     slack: float  # what pairs beyond the DP's width could save at most
@@ -75,8 +73,9 @@ class _BoundProblem:
     coverable: Ints  # groups that some seat of load < level can hold
 
     @classmethod
-    def of(cls, benefits: Benefit, gpus: int, alpha: float) -> _BoundProblem:
-        """Return the problem of these benefits. Raises UserError where a pair saves more than it takes."""
+    @lru_cache(maxsize=1)  # an epoch is planned for many numbers of GPUs
+    def of(cls, benefits: Benefit) -> _Seats:
+        """Return the seats of groups with these benefits. Raises UserError where a pair saves more than it takes."""
         times, n = benefits.times, len(benefits.times)
         loads = _band_loads(benefits)
         if (loads < 0).any():
@@ -95,17 +94,26 @@ class _BoundProblem:
             apart = MAX_WIDTH + k + 1
             reach[: n - apart] = np.maximum(reach[: n - apart], far[: n - apart, k])
             reach[apart:] = np.maximum(reach[apart:], far[: n - apart, k])
-        return cls(gpus, alpha, times, near, float(reach.sum()) / 2, level, pairs, coverable)
+        return cls(times, near, float(reach.sum()) / 2, level, pairs, coverable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BoundProblem:
+    """The quantities of the bound that do not depend on m."""
+
+    gpus: int
+    alpha: float
+    of: _Seats
 
     def least(self, m: int, exact: bool) -> float:
         """Return the bound for schedules of exactly m iterations, or of m or more."""
-        n, gpus = len(self.times), self.gpus
+        n, gpus = len(self.of.times), self.gpus
         seats = (m - 1) * gpus + 1
-        heavy = np.maximum(seats - self.coverable, -((self.coverable - n) // 2))
+        heavy = np.maximum(seats - self.of.coverable, -((self.of.coverable - n) // 2))
         if exact:
-            heavy = np.maximum(heavy, n - m * gpus - self.pairs)
+            heavy = np.maximum(heavy, n - m * gpus - self.of.pairs)
         count = -(-np.maximum(heavy, 0) // gpus).astype(np.float64)
-        step = np.diff(self.level, prepend=0.0)
+        step = np.diff(self.of.level, prepend=0.0)
         fewest_pairs, most_pairs = (max(n - m * gpus, 0) if exact else 0), n - seats
         best = float((count * step).sum())
         mix = np.zeros(len(step))
@@ -120,26 +128,26 @@ class _BoundProblem:
     def _best_price(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
         """Return the best Lagrangian value over a few multipliers, that multiplier, and N(level) of its matching."""
         knots = np.concatenate([[0.0], np.cumsum((1 - mix) * step)]) / self.gpus
-        levels = np.concatenate([[0.0], self.level])
+        levels = np.concatenate([[0.0], self.of.level])
 
         def seat(load: Floats) -> Floats:
             """Return the price of seats by their load."""
             return np.interp(load, levels, knots)
 
-        half = _halves(self.times, levels, knots, self.gpus)
-        single, pair = seat(self.times), seat(np.where(np.isfinite(self.loads), self.loads, 0.0))
+        half = _halves(self.of.times, levels, knots, self.gpus)
+        single, pair = seat(self.of.times), seat(np.where(np.isfinite(self.of.loads), self.of.loads, 0.0))
         best = (-np.inf, 0.0, np.zeros(len(step)))
         low, high = -float(knots[-1]), float(knots[-1])
         tries = [price, 0.0]
         for _ in range(8):
             multiplier = tries.pop() if tries else (low + high) / 2
             own = np.minimum(single, half - multiplier / 2)
-            gain = np.full_like(self.loads, -1.0)
-            for k in range(self.loads.shape[1]):
+            gain = np.full_like(self.of.loads, -1.0)
+            for k in range(self.of.loads.shape[1]):
                 rows = max(len(own) - k - 1, 0)
                 gain[:rows, k] = own[:rows] + own[k + 1 :] - pair[:rows, k] + multiplier
             mate, total = band_matching(gain)
-            value = own.sum() - total + multiplier * (few if multiplier >= 0 else many) - self.slack / self.gpus
+            value = own.sum() - total + multiplier * (few if multiplier >= 0 else many) - self.of.slack / self.gpus
             alone = (mate < 0) & (half - multiplier / 2 < single)
             count = int((mate >= 0).sum()) / 2 + int(alone.sum()) / 2
             if value > best[0]:
@@ -156,10 +164,10 @@ class _BoundProblem:
         """Return N(level), the seats of at least each level, of a matching; groups in `halved` count half, with twice their load."""
         unit = np.arange(len(mate))
         lead = unit[mate > unit]
-        loads = [self.loads[lead, mate[lead] - lead - 1], self.times[(mate < 0) & ~halved], 2 * self.times[halved]]
+        loads = [self.of.loads[lead, mate[lead] - lead - 1], self.of.times[(mate < 0) & ~halved], 2 * self.of.times[halved]]
         weight = np.concatenate([np.ones(len(loads[0]) + len(loads[1])), np.full(len(loads[2]), 0.5)])
-        place = np.searchsorted(self.level, np.concatenate(loads), side="right")
-        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.level) + 1)[::-1])[::-1][1:].astype(np.float64)
+        place = np.searchsorted(self.of.level, np.concatenate(loads), side="right")
+        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.of.level) + 1)[::-1])[::-1][1:].astype(np.float64)
         return counts
 
 
