@@ -9,6 +9,7 @@ import pytest
 from notation import NsCosts, each, gpus, write
 
 from chronoscale.harness.simulate.trials import Trials
+from chronoscale.harness.study.testbeds.host_costs import Rates, ServerCosts
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assume, assumptions_of
 from chronoscale.simulator.uncertainty.joint import Trial, epoch_s
@@ -111,6 +112,25 @@ def test_sms_of_a_collective_are_those_of_kernels_beside_it() -> None:
     assert BY_NAME["SMs that a collective takes"].usual(usual._replace(cluster=replace(where, contention=False))) is None
 
 
+@pytest.mark.parametrize(
+    ("row", "name", "value", "ns"),
+    [
+        ("s: SAMPLE@HOST edges=3000000", "what a host samples", 2, 1_500_000),
+        ("s: GATHER@HOST bytes=3000000", "what a host copies", 0.5, 6_000_000),
+        ("k: AGGREGATE@COMPUTE bytes=933000000", "what kernels reach of the peak", 0.3, 2_000_000),
+        ("f: FETCH@H2D bytes=3000000 edges=5", "request of a data engine", 2, 13_000_000),
+        ("f: FETCH@H2D bytes=3000000 edges=5", "what a data engine moves", 2, 6_500_000),
+    ],
+)
+def test_what_costs_take_for_granted(row: str, name: str, value: float, ns: int) -> None:
+    """1e9 neighbours and bytes a second on a host, 60 % of an A100's 1.555 TB/s, 1 ms a request and 1e9 B/s of an engine."""
+    rates = Rates(sample=1e9, gather=1e9)
+    costs = DatasheetCosts(rates.cluster.device, engine=Link(1e9, 1e-3)) if "engine" in name else ServerCosts(rates)
+    usual = Scenario(replace(write(row).schedule, feeding="slots"), rates.cluster, costs, CERTAIN)
+    assert with_one(usual, name, value) * 1e9 == pytest.approx(ns, rel=0.01)
+    assert epoch_s(usual, 0) * 1e9 == pytest.approx({1_500_000: 3e6, 6_000_000: 3e6, 2_000_000: 1e6}.get(ns, 8e6), rel=0.01)
+
+
 def test_features_that_stay_are_sent_once_an_iteration() -> None:
     """Of each rank's copies with features the first of an iteration has them; a smaller copy has none."""
     rows = ["a{b}: H2D@H2D bytes=900 iteration={b}", "c{b}: H2D@H2D bytes=900 iteration={b}", "d{b}: H2D@H2D bytes=300 iteration={b}"]
@@ -202,6 +222,9 @@ def test_an_assumption_says_what_it_is(one: Assumption) -> None:
         cluster(),
         500,
     )
+    device = usual.cluster.device
+    others = (DatasheetCosts(device, efficiency=0.5, engine=Link(1e9, 1e-4)), ServerCosts(Rates()))
+    usual = next(each for each in (usual, *(usual._replace(costs=costs) for costs in others)) if one.usual(each) is not None)
     value = one.usual(usual)
     assert value is not None and one.low <= value <= one.high
     other = one.low if value == one.high else one.high

@@ -24,6 +24,9 @@ from chronoscale.strategies.trace import Source
 
 Floats = NDArray[np.float64]
 Launch = Literal["eager", "graph"]
+# Share of the peak that all kernels reach; neighbours/s that a host samples, B/s that it copies, ids/s that it looks through for repeated
+# ones; s that a data engine takes for a request, B/s that it moves.
+Assumed = Literal["efficiency", "sample", "gather", "distinct", "request", "engine"]
 
 
 class CostModel(Protocol):
@@ -59,11 +62,20 @@ class CostModel(Protocol):
 
 
 @runtime_checkable
-class SpecifiedCosts(Protocol):
+class SpecifiedCosts(CostModel, Protocol):
     """Cost model whose durations follow from a device's figures, which nothing measured: it can be had of other figures."""
 
-    def on_device(self, device: Device) -> CostModel:
+    def on_device(self, device: Device) -> SpecifiedCosts:
         """Return the cost model of a device with these figures, all else alike."""
+        ...
+
+    @property
+    def assumed(self) -> Mapping[Assumed, float]:
+        """What else than the device's figures it takes for granted, where it does: a share of the peak, rates, s."""
+        ...
+
+    def assuming(self, what: Assumed, value: float) -> SpecifiedCosts:
+        """Return the cost model with another value of one thing that it assumes, all else alike."""
         ...
 
 
@@ -140,6 +152,17 @@ class DatasheetCosts:
 
     def on_device(self, device: Device) -> DatasheetCosts:
         return replace(self, device=device)
+
+    @property
+    def assumed(self) -> Mapping[Assumed, float]:
+        flat: dict[Assumed, float] = {} if self.efficiency is None else {"efficiency": self.efficiency}
+        return flat | ({} if self.engine is None else {"request": self.engine.latency_s, "engine": self.engine.bandwidth})
+
+    def assuming(self, what: Assumed, value: float) -> DatasheetCosts:
+        if what == "efficiency":
+            return replace(self, efficiency=value)
+        assert self.engine is not None
+        return replace(self, engine=replace(self.engine, **{"latency_s" if what == "request" else "bandwidth": value}))
 
     def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:
         """Return the time of work on the device, float64 [rows] s, without launches."""

@@ -17,7 +17,7 @@ from chronoscale.simulator.network.nccl import constants_of
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costing.roofline import work_kinds
-from chronoscale.strategies.costs import CostModel, DatasheetCosts, Floats, SpecifiedCosts
+from chronoscale.strategies.costs import Assumed, CostModel, DatasheetCosts, Floats, SpecifiedCosts
 from chronoscale.strategies.schedule import Ints, Op, Schedule
 from chronoscale.strategies.topology import Topology
 from chronoscale.strategies.trace import Trace
@@ -171,6 +171,30 @@ def _reaches(kind: str) -> tuple[Callable[[Scenario], float | None], Callable[[S
     return usual, changed
 
 
+def _taken(what: Assumed) -> Callable[[Scenario], float | None]:
+    """Return what a cost model assumes of something; None where it assumes nothing of it."""
+    return lambda scenario: scenario.costs.assumed.get(what) if isinstance(scenario.costs, SpecifiedCosts) else None
+
+
+def _taking(what: Assumed) -> Callable[[Scenario, float], Scenario]:
+    def changed(scenario: Scenario, value: float) -> Scenario:
+        assert isinstance(scenario.costs, SpecifiedCosts)
+        return scenario._replace(costs=scenario.costs.assuming(what, value))
+
+    return changed
+
+
+def _rate(what: Assumed) -> tuple[Callable[[Scenario], float | None], Callable[[Scenario, float], Scenario]]:
+    """Return the usual multiple and the change of a figure that a cost model assumes."""
+
+    def changed(scenario: Scenario, times: float) -> Scenario:
+        usual = _taken(what)(scenario)
+        assert usual is not None
+        return _taking(what)(scenario, usual * times)
+
+    return lambda scenario: None if _taken(what)(scenario) is None else 1.0, changed
+
+
 def _launch(scenario: Scenario, times: float) -> Scenario:
     return _device(lambda device: replace(device, launch_s=device.launch_s * times, graph_s=device.graph_s * times))(scenario)
 
@@ -267,6 +291,8 @@ def _meets_across(scenario: Scenario) -> bool:
 
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
 _COPIES = "pinned copies reach 0.83 to 0.88 (nvbandwidth), pageable ones less, the rate of data 0.95"
+_HOSTS = "a factor of two: solved from one of a paper's numbers, and hosts differ"
+_ENGINE = "a factor of two: solved from one of a paper's numbers, or of Dask on another machine"
 _STATED = "stated, not measured"
 _TABLES = "fits to published tables (benchmarks/networks)"
 ASSUMPTIONS = (
@@ -316,6 +342,15 @@ ASSUMPTIONS = (
         "what dense products reach", 0.3, 0.9, "{:.0%}", "of the peak: tall and narrow matrices, to square ones", *_reaches("dense"),
         measured=True,
     ),
+    Assumption(
+        "what kernels reach of the peak", 0.3, 0.9, "{:.0%}", "one share for all: as scattered rows, to passes over arrays",
+        _taken("efficiency"), _taking("efficiency"), measured=True,
+    ),
+    Assumption("what a host samples", 0.5, 2, "× {:.3g}", _HOSTS, *_rate("sample"), log=True, measured=True),
+    Assumption("what a host copies", 0.5, 2, "× {:.3g}", _HOSTS, *_rate("gather"), log=True, measured=True),
+    Assumption("ids that a host looks through", 0.5, 2, "× {:.3g}", _HOSTS, *_rate("distinct"), log=True, measured=True),
+    Assumption("request of a data engine", 0.5, 2, "× {:.3g}", _ENGINE, *_rate("request"), log=True, measured=True),
+    Assumption("what a data engine moves", 0.5, 2, "× {:.3g}", _ENGINE, *_rate("engine"), log=True, measured=True),
     Assumption(
         "memory that kernels share", 0.8, 0.95, "{:.0%}", "of the peak, all kernels together (BabelStream)",
         lambda s: s.cluster.device.memory_efficiency, lambda s, v: _device(lambda device: replace(device, memory_efficiency=v))(s),

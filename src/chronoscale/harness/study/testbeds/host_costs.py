@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Device
 from chronoscale.strategies.costing.roofline import occupied_shares
-from chronoscale.strategies.costs import DatasheetCosts, Floats
+from chronoscale.strategies.costs import Assumed, DatasheetCosts, Floats
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.placements import PLACEMENTS
@@ -72,6 +74,17 @@ class ServerCosts:
 
     def on_device(self, device: Device) -> ServerCosts:
         return replace(self, other=device)
+
+    @property
+    def assumed(self) -> Mapping[Assumed, float]:
+        """Rates of the host, and the share of the peak that kernels reach, which a study takes for granted."""
+        rates = self.rates
+        return {"efficiency": rates.efficiency, "sample": rates.sample, "gather": rates.gather, "distinct": rates.distinct}
+
+    def assuming(self, what: Assumed, value: float) -> ServerCosts:
+        """Return the costs with another rate of the host, or share of the peak."""
+        changed: dict[str, Any] = {what: value}
+        return replace(self, rates=replace(self.rates, **changed))
 
     @property
     def name(self) -> str:
