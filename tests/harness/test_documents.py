@@ -75,6 +75,40 @@ def test_pages_say_how_numbers_were_made_and_how_near_they_are(tmp_path, templat
     assert "Table 3; Figure 14 and Table 1 and parts of Figure 8" in again and f"{made['cores']} cores and X, 3 cores." in again
 
 
+def claim(what: str, share: float, band: tuple[float, float], usual: float, published: float, place: str, by: str = "none by itself"):
+    ends = {"published": published, "usual": usual, "low": band[0], "middle": sum(band) / 2, "high": band[1]}
+    return {"what": what, "share": share, **ends, "published_is": place, "turned_by": by}
+
+
+def test_a_page_says_which_published_conclusions_are_inside_the_band(tmp_path, template):
+    """Of all studies that draw some, from their files; where none does, it has no such section."""
+    stored(tmp_path / "real", "table-3", beside("bytes", 8.0, 4.0, ""))
+    stored(tmp_path / "real", "figure-8", beside("a over b", 8.0, 4.0, ""))
+    template.write_text("nothing")
+    assert "joint assumptions" not in document("real", tmp_path)
+    claims = pd.DataFrame(
+        [
+            claim("a over b", 1.0, (1.5, 2.5), 2.0, 1.75, "inside the band"),
+            claim("a over c", 0.998, (0.9, 2.5), 3.0, 2.75, "above the band", "jitter at 20%"),
+            claim("b over c", 0.0, (0.5, 0.75), 0.7, float("nan"), ""),
+        ]
+    )
+    store(
+        "figure-8",
+        "simulated",
+        False,
+        tmp_path / "real",
+        lambda: Findings(pd.DataFrame([beside("x", 1, 2, "")]), tables={"conclusions": claims}),
+    )
+    page = document("real", tmp_path)
+    assert "Of 3 conclusions 1 holds in every draw. Of 2 published ratios 1 lie inside the band of ours, 1 above, 0 below it." in page
+    assert "What is usually assumed lies outside the band of 1:" in page
+    assert "| Figure 8 | a over b | 100% | 1.50 to 2.50 | 2.00 | 1.75 | inside the band | none by itself |" in page
+    assert "| Figure 8 | a over c | 99% | 0.900 to 2.50 | 3.00 | 2.75 | above the band | jitter at 20% |" in page
+    assert "| Figure 8 | b over c | 0% | 0.500 to 0.750 | 0.700 | – | – | none by itself |" in page
+    assert page.index("nothing") < page.index("## Under joint assumptions") < page.index("## Figure 8")
+
+
 @pytest.mark.parametrize(
     "sentence, message",
     [

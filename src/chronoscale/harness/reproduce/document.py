@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
+
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.joint import joint_section
 from chronoscale.harness.reproduce.pages import markdown, readable
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study.expressions import filled, plural
 from chronoscale.harness.study.findings import SOLVED
-from chronoscale.harness.study.results import StoredResult, load_result
+from chronoscale.harness.study.results import CONCLUSIONS, StoredResult, load_result
 from chronoscale.harness.study.study_file import folder
 from chronoscale.reports.published import published
 
@@ -43,11 +46,18 @@ def document(paper: str, results: Path) -> str:
             if template.is_file()
             else ""
         )
-    parts = [HEAD.format(**names), prose]
+    parts = [HEAD.format(**names), prose, joint_section(_claims(studies, stored))]
     for one in studies:
         if one.file_name in stored:
             parts.append(markdown(one, stored[one.file_name].findings, "##", _made(stored[one.file_name])))
     return "\n".join(part.strip() + "\n" for part in parts if part.strip())
+
+
+def _claims(studies: Sequence[Study], stored: Mapping[str, StoredResult]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the title of each study that draws conclusions, and the table of them."""
+    for one in studies:
+        if one.file_name in stored and CONCLUSIONS in (tables := stored[one.file_name].findings.tables):
+            yield f"{one.kind.capitalize()} {one.number}", tables[CONCLUSIONS]
 
 
 def _made(result: StoredResult) -> str:
