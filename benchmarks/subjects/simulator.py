@@ -46,8 +46,8 @@ from chronoscale.simulator.long_epochs.replay import replay_stretches
 from chronoscale.simulator.network import collective_times
 from chronoscale.simulator.network.traffic import LinkTraffic
 from chronoscale.simulator.sharing.contention import contended_shares
-from chronoscale.simulator.uncertainty.assumptions import Scenario
 from chronoscale.simulator.uncertainty.draws import epoch_spans
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.costs import DatasheetCosts, durations

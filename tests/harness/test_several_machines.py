@@ -45,12 +45,13 @@ def test_the_cluster_is_that_of_the_machines(on: SetMachines) -> None:
     cluster = machine.this_machine(check({**EXPERIMENT, "ranks": [4]}, "x"), COSTS, 4)
     assert (cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.origin) == ("a (2), b (2)", 2, 2, "fitted on these machines")
     assert (cluster.intra, cluster.inter) == (INSIDE, LINK) and cluster.device.memory == 2e9  # the smaller machine's, a rank
-    assert cluster.device.cores == 4.0 and not cluster.device.copies_messages and cluster.messages == COSTS.pairs
+    assert cluster.device.cores == 4.0 and not cluster.device.message_cores and cluster.messages == COSTS.pairs
     fewer = machine.this_machine(check({**EXPERIMENT, "ranks": [2]}, "x"), COSTS, 2)
     assert (fewer.nodes, fewer.gpus_per_node, fewer.name, fewer.intra) == (1, 2, "local-cpu", LINK) and fewer.device.memory == 4e9
-    assert fewer.device.cores == 8.0 and fewer.device.copies_messages and fewer.messages == ()
+    assert fewer.device.cores == 8.0 and fewer.device.message_cores == 1.0 and fewer.messages == ()
     slow = machine.this_machine(check({**EXPERIMENT, "ranks": [2], "network": "1GB"}, "x"), COSTS, 2)
-    assert not slow.device.copies_messages
+    team = machine.this_machine(check({**EXPERIMENT, "ranks": [2], "threads": 4}, "x"), COSTS, 2)
+    assert not slow.device.message_cores and (team.device.cores, team.device.message_cores) == (2.0, 0.25)
     odd = machine.this_machine(check({**EXPERIMENT, "ranks": [3]}, "x"), COSTS, 3)
     assert (odd.nodes, odd.gpus_per_node, odd.messages) == (2, 2, ())
 

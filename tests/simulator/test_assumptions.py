@@ -11,8 +11,9 @@ from notation import NsCosts, each, gpus, write
 from chronoscale.harness.simulate.trials import Trials
 from chronoscale.harness.study.testbeds.host_costs import Rates, ServerCosts
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assume, assumptions_of
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assume, assumptions_of
 from chronoscale.simulator.uncertainty.joint import Trial, epoch_s
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.simulator.uncertainty.spec import CERTAIN, DeviceClass, Stragglers, Uncertainty
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import DatasheetCosts
@@ -113,22 +114,43 @@ def test_sms_of_a_collective_are_those_of_kernels_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "name", "value", "ns"),
+    ("row", "name", "value", "usual_ns", "ns"),
     [
-        ("s: SAMPLE@HOST edges=3000000", "what a host samples", 2, 1_500_000),
-        ("s: GATHER@HOST bytes=3000000", "what a host copies", 0.5, 6_000_000),
-        ("k: AGGREGATE@COMPUTE bytes=933000000", "what kernels reach of the peak", 0.3, 2_000_000),
-        ("f: FETCH@H2D bytes=3000000 edges=5", "request of a data engine", 2, 13_000_000),
-        ("f: FETCH@H2D bytes=3000000 edges=5", "what a data engine moves", 2, 6_500_000),
+        ("s: SAMPLE@HOST edges=3000000", "what a host samples", 2, 3_000_000, 1_500_000),
+        ("s: GATHER@HOST bytes=3000000", "what a host copies", 0.5, 3_000_000, 6_000_000),
+        ("s: SAMPLE@HOST rows=2000000 edges=1000000", "ids that a host looks through", 2, 1_000_000 + 3_000_000, 1_000_000 + 1_500_000),
+        ("k: AGGREGATE@COMPUTE bytes=933000000", "what kernels reach of the peak", 0.3, 1_000_000, 2_000_000),
+        ("f: FETCH@H2D bytes=3000000 edges=5", "request of a data engine", 2, 8_000_000, 13_000_000),
+        ("f: FETCH@H2D bytes=3000000 edges=5", "what a data engine moves", 2, 8_000_000, 6_500_000),
     ],
 )
-def test_what_costs_take_for_granted(row: str, name: str, value: float, ns: int) -> None:
-    """1e9 neighbours and bytes a second on a host, 60 % of an A100's 1.555 TB/s, 1 ms a request and 1e9 B/s of an engine."""
-    rates = Rates(sample=1e9, gather=1e9)
+def test_what_costs_take_for_granted(row: str, name: str, value: float, usual_ns: int, ns: int) -> None:
+    """1e9 neighbours, bytes and ids a second on a host, 60 % of an A100's 1.555 TB/s, 1 ms a request and 1e9 B/s of an engine."""
+    rates = Rates(sample=1e9, gather=1e9, distinct=1e9)
     costs = DatasheetCosts(rates.cluster.device, engine=Link(1e9, 1e-3)) if "engine" in name else ServerCosts(rates)
-    usual = Scenario(replace(write(row).schedule, feeding="slots"), rates.cluster, costs, CERTAIN)
-    assert with_one(usual, name, value) * 1e9 == pytest.approx(ns, rel=0.01)
-    assert epoch_s(usual, 0) * 1e9 == pytest.approx({1_500_000: 3e6, 6_000_000: 3e6, 2_000_000: 1e6}.get(ns, 8e6), rel=0.01)
+    feeding = "unique compressed" if "ids" in name else "slots"
+    usual = Scenario(replace(write(row).schedule, feeding=feeding), rates.cluster, costs, CERTAIN)
+    assert epoch_s(usual, 0) * 1e9 == pytest.approx(usual_ns, rel=0.01) and with_one(usual, name, value) * 1e9 == pytest.approx(
+        ns, rel=0.01
+    )
+    other = Scenario(write("h: H2D@H2D bytes=900").schedule, rates.cluster, costs, CERTAIN)  # does nothing of it
+    assert BY_NAME[name].usual(other) is None or name == "what kernels reach of the peak"
+
+
+def test_costs_say_what_they_assume_nothing_of() -> None:
+    for costs, what in ((ServerCosts(Rates()), "engine"), (DatasheetCosts(Rates().cluster.device, engine=Link(1e9, 1e-3)), "sample")):
+        with pytest.raises(ValueError, match=f"nothing is assumed of '{what}'"):
+            costs.assuming(what, 5.0)  # type: ignore[arg-type, union-attr]
+
+
+def test_channels_are_assumed_wherever_they_are_taken() -> None:
+    where, channels = cluster(), BY_NAME["SMs that a collective takes"]
+    reduce, none = (
+        scenario(write("r: ALLREDUCE@COMM all bytes=8", 4).schedule, where),
+        scenario(write("b: BACKWARD@COMPUTE", 4).schedule, where),
+    )
+    assert channels.usual(reduce) == channels.usual(reduce._replace(cluster=replace(where, collectives="alpha-beta"))) == 16
+    assert channels.usual(none) is channels.usual(reduce._replace(cluster=replace(where, origin="fitted here"))) is None
 
 
 def test_features_that_stay_are_sent_once_an_iteration() -> None:
@@ -224,7 +246,9 @@ def test_an_assumption_says_what_it_is(one: Assumption) -> None:
     )
     device = usual.cluster.device
     others = (DatasheetCosts(device, efficiency=0.5, engine=Link(1e9, 1e-4)), ServerCosts(Rates()))
-    usual = next(each for each in (usual, *(usual._replace(costs=costs) for costs in others)) if one.usual(each) is not None)
+    host = write("s: SAMPLE@HOST edges=9\ng: GATHER@HOST bytes=900\nf: FETCH@H2D bytes=900", 4).schedule
+    every = (usual, *(usual._replace(costs=costs, schedule=replace(host, feeding="slots")) for costs in others))
+    usual = next(each for each in every if one.usual(each) is not None)
     value = one.usual(usual)
     assert value is not None and one.low <= value <= one.high
     other = one.low if value == one.high else one.high

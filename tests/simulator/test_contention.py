@@ -13,7 +13,7 @@ from random_schedules import schedules
 from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
-from chronoscale.simulator.network.collectives import Collectives
+from chronoscale.simulator.network.collective_times import TimedCollectives
 from chronoscale.simulator.network.nccl import tuning
 from chronoscale.simulator.sharing.collective_kernels import device_shares, memory_bytes
 from chronoscale.simulator.sharing.uncontended import UncontendedRows
@@ -69,47 +69,57 @@ def test_copies_to_gpus_on_one_switch_share_its_link_to_the_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "size", "rate"),
+    ("kernel", "size", "lost"),
     [
         ("edges=100", 1_000_000_000, 16 / 132),  # channels, an SM each
         ("edges=100", 50_000, 1 / 132),  # a channel has 32 kB at least
         ("edges=85", 1_000_000_000, 0.0),  # leaves SMs free
         ("nodes=100", 1_000_000_000, None),
+        ("nodes=100", 50_000, None),
     ],
 )
-def test_a_collective_takes_sms_and_memory_of_kernels_beside_it(kernel: str, size: int, rate: float | None) -> None:
+@pytest.mark.parametrize("nvls", [True, False])
+def test_a_collective_takes_sms_and_memory_of_kernels_beside_it(kernel: str, size: int, lost: float | None, nvls: bool) -> None:
     """What a kernel loses is what the collective takes, while its bytes are under way; the collective is as fast as alone."""
+    cluster = H200 if nvls else replace(H200, topology=H200.topology.model_copy(update={"nvls": False}))  # type: ignore[union-attr]
     reduce = f"r: ALLREDUCE@COMM all bytes={size}"
-    alone = both(write(reduce, 8).schedule, H200, Half()).span_ns
-    latency = int(UncontendedRows.of(write(reduce, 8).schedule, H200, Half()).crossed.traffic.latency_ns[0])  # type: ignore[union-attr]
-    if rate is None:  # by a ring 7/4 of the bytes are sent and as many received
-        rate = 2 * 7 / 4 * size / (alone * 1e-9 * 4.8e12 * 0.92)
+    alone = both(write(reduce, 8).schedule, cluster, Half()).span_ns
+    rows = UncontendedRows.of(write(reduce, 8).schedule, cluster, Half())
+    moving = alone - int(rows.crossed.traffic.latency_ns[0])  # type: ignore[union-attr]
+    switched = nvls and size > 1_000_000
     written = write(f"{reduce}\nk: AGGREGATE@COMPUTE {kernel} ns=100000000", 8)
-    trace = both(written.schedule, H200, Half())
+    trace = both(written.schedule, cluster, Half())
     assert written.span(trace, "r") == (0, alone) and alone < 100_000_000
-    expected = 100_000_000 + (alone - latency) * rate
-    assert [written.span(trace, f"k/{rank}")[1] for rank in range(8)] == [pytest.approx(expected, abs=2)] * 8
+    ways = 1 if switched else 2 * 7 / 8  # n bytes each way by NVSwitch, 2 * 7/8 n by a ring; at the rate of the memory
+    expected = moving * lost if lost is not None else 2 * size * ways / (4.8e12 * 0.92) * 1e9
+    assert [written.span(trace, f"k/{rank}")[1] - 100_000_000 for rank in range(8)] == [pytest.approx(expected, abs=2)] * 8
 
 
 def test_bytes_of_memory_that_collectives_move() -> None:
+    """What ranks send and what they receive, also where they do not bring as much; one number of channels for all of them."""
     text = """
     r: ALLREDUCE@COMM all bytes=1000
-    g: ALLGATHER@COMM all bytes=10,20,30,40
-    x: ALLTOALL@COMM all bytes=300
+    g: ALLGATHER@COMM all bytes=10,20,30,400
+    x: ALLTOALL@COMM all bytes=0,0,0,300
     s: SEND@COMM group=7 bytes=50 rank=0
-    t: RECV@COMM group=7 bytes=50 rank=1
+    t: RECV@COMM group=7 bytes=0 rank=1
     o: ALLREDUCE@COMM group=8 bytes=70 rank=2
     """
-    collectives = Collectives.of(write(text, 4).schedule)
-    moved = memory_bytes(collectives).tolist()
-    expected = {Op.ALLREDUCE: {3000.0, 0.0}, Op.ALLGATHER: {180.0, 160.0, 140.0, 120.0}, Op.ALLTOALL: {600.0}, Op.SEND: {50.0}}
-    of = np.repeat(collectives.op, collectives.size)
-    assert {op: {one for one, code in zip(moved, of, strict=True) if code == op} for op in expected} == expected
-    tuned = replace(H200, tuning=tuning().model_copy(update={"channels": Channels(most=16, bytes=100)}))
-    memory, sms = device_shares(collectives, np.full(len(of), 1000), tuned)
-    single = np.repeat(collectives.size == 1, collectives.size)
-    assert not memory[single].any() and not sms[single].any() and (sms[~single] >= 1 / 132).all()
-    assert sms[of == Op.ALLREDUCE].max() == pytest.approx(10 / 132) and memory[of == Op.ALLTOALL][0] == pytest.approx(0.6 / 4.8e3 / 0.92)
+    cluster = replace(H200, tuning=tuning().model_copy(update={"channels": Channels(most=16, bytes=100)}))
+    timed = TimedCollectives.of(write(text, 4).schedule, cluster)
+    moved, of = memory_bytes(timed), np.repeat(timed.collectives.op, timed.collectives.size)
+    single = np.repeat(timed.collectives.size == 1, timed.collectives.size)
+    assert moved[(of == Op.ALLREDUCE) & ~single].tolist() == [3000.0] * 4
+    assert moved[of == Op.ALLGATHER].tolist() == [440 + 450, 430 + 440, 60 + 430, 450 + 60]  # sent on round the ring, and received
+    assert moved[of == Op.ALLTOALL].tolist() == [100, 100, 100, 300] and moved[of == Op.SEND].tolist() == [50, 50]
+    memory, sms = device_shares(timed, cluster)
+    assert not memory[single].any() and not sms[single].any()
+    channels = {Op.ALLREDUCE: 10, Op.ALLGATHER: 4, Op.ALLTOALL: 3, Op.SEND: 1}
+    for op, count in channels.items():
+        assert sms[(of == op) & ~single].tolist() == [count / 132] * (2 if op is Op.SEND else 4)
+    unknown = replace(cluster, device=replace(cluster.device, sms=0))
+    assert not device_shares(timed, unknown)[1].any() and device_shares(timed, unknown)[0].any()
+    assert not any(share.any() for share in device_shares(timed, replace(cluster, origin="fitted here")))
 
 
 def test_a_collective_slows_down_where_one_of_its_links_is_busy() -> None:
@@ -181,8 +191,12 @@ def test_threads_of_a_cpu_rank_share_its_cores_but_for_those_that_wait(cores: fl
     assert ends == {"s": [sample] * 2, "k": [kernel] * 2, "f": [1500] * 2, "r": [1200] * 2}
 
 
-@pytest.mark.parametrize(("cores", "copies", "ends"), [(1.0, True, (2400, 3200)), (1.0, False, (1200, 2000)), (2.0, True, (1200, 2000))])
-def test_ranks_of_one_machine_copy_messages_with_a_core(cores: float, copies: bool, ends: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("cores", "taken", "ends"),
+    [(1.0, 1.0, (2400, 3200)), (1.0, 0.0, (1200, 2000)), (2.0, 1.0, (1200, 2000)), (1.0, 0.25, (1200, 2300))],
+)
+def test_ranks_of_one_machine_copy_messages_with_a_core(cores: float, taken: float, ends: tuple[int, int]) -> None:
+    """A quarter of what a rank's four threads take together, too."""
     made, written = gpus(2, contention=True), write("r: ALLREDUCE@COMM all bytes=1200\nk: AGGREGATE@COMPUTE ns=2000", 2)
-    trace = both(written.schedule, replace(made, device=replace(made.device, on_host=True, cores=cores, copies_messages=copies)), NsCosts())
+    trace = both(written.schedule, replace(made, device=replace(made.device, on_host=True, cores=cores, message_cores=taken)), NsCosts())
     assert [(written.span(trace, f"r/{rank}")[1], written.span(trace, f"k/{rank}")[1]) for rank in (0, 1)] == [ends] * 2

@@ -237,6 +237,18 @@ def test_a_copy_beside_a_collective_slows_it_down_in_a_stretch_too():
     assert replay_stretches([part], cluster, costs).tally.span_ns == spans[0] > 1.05 * spans[1]
 
 
+def test_a_collective_takes_sms_in_a_stretch_too():
+    reduce, kernel = "r: ALLREDUCE@COMM all bytes=1000000000", "k: AGGREGATE@COMPUTE rows=1000000 width=64 bytes=400000000000"
+    work = f"{reduce} WHEN\n{kernel} WHEN\no: OPTIMIZE@COMPUTE IN <- r k"
+    cluster = presets.cluster("h200")
+    costs = DatasheetCosts(cluster.device)
+    whole = write(work.replace("WHEN", "").replace("IN", ""), 8).schedule
+    opened = work.replace("WHEN", "iteration=1 <- s").replace("IN", "iteration=1")
+    part = Stretch(write(f"s: OPTIMIZE@COMPUTE kernels=0\n{opened}", 8).schedule, 0, 0)
+    spans = [engine.replay(whole, replace(cluster, contention=one), costs).span_ns for one in (True, False)]
+    assert replay_stretches([part], cluster, costs).tally.span_ns == spans[0] > spans[1]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("how", ["simpy", "native", "lockstep"])
 def test_a_host_is_an_iteration_ahead_from_stretch_to_stretch(how, size):

@@ -49,8 +49,8 @@ class Device:
     streams: which of a rank's lanes (queues of a schedule's operations) run beside each other: lanes in one inner tuple share a FIFO. On a
     GPU every lane is a CUDA stream; a CPU rank runs its compute and communication lanes on one thread and its host lanes on another.
     on_host: its memory is the host's, so that what a rank keeps there counts against it. cores: of a CPU rank, as many as rows of its
-    streams run beside each other at full speed; 0: all do, as on a GPU. copies_messages: a collective takes one of them meanwhile, as over
-    a machine's own memory; false: it waits for a network.
+    streams run beside each other at full speed; 0: all do, as on a GPU. message_cores: how many of those a collective takes; 0: it waits
+    for a network.
     """
 
     name: str
@@ -68,14 +68,14 @@ class Device:
     threads: int = 0  # resident on one of them at once, at most
     capability: float = 0.0  # compute capability, such as 9.0: what generation it is
     cores: float = 0.0
-    copies_messages: bool = False
+    message_cores: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.memory, self.flops, self.memory_bandwidth) <= 0 or min(self.launch_s, self.graph_s) < 0:
             raise UserError(f"device '{self.name}': memory, flops and bandwidth must be positive")
         if not 0 < self.memory_efficiency <= 1:
             raise UserError(f"device '{self.name}': kernels reach a share of the memory above 0, 1 at most, got {self.memory_efficiency}")
-        if min(self.memory_latency_s, self.sms, self.threads, self.cores) < 0:
+        if min(self.memory_latency_s, self.sms, self.threads, self.cores, self.message_cores) < 0:
             raise UserError(f"device '{self.name}': latency, sms, threads and cores must not be negative")
         if sorted(lane for stream in self.streams for lane in stream) != sorted(Lane):
             raise UserError(f"device '{self.name}': every lane must stand in exactly one stream")

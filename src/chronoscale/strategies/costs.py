@@ -75,7 +75,8 @@ class SpecifiedCosts(CostModel, Protocol):
         ...
 
     def assuming(self, what: Assumed, value: float) -> SpecifiedCosts:
-        """Return the cost model with another value of one thing that it assumes, all else alike."""
+        """Return the cost model with another value of one thing that it assumes, all else alike. Raises ValueError where it assumes nothing
+        of that."""
         ...
 
 
@@ -159,9 +160,10 @@ class DatasheetCosts:
         return flat | ({} if self.engine is None else {"request": self.engine.latency_s, "engine": self.engine.bandwidth})
 
     def assuming(self, what: Assumed, value: float) -> DatasheetCosts:
-        if what == "efficiency":
+        if what not in self.assumed:
+            raise ValueError(f"{self.name}: nothing is assumed of '{what}'")
+        if what == "efficiency" or self.engine is None:
             return replace(self, efficiency=value)
-        assert self.engine is not None
         return replace(self, engine=replace(self.engine, **{"latency_s" if what == "request" else "bandwidth": value}))
 
     def _device_seconds(self, schedule: Schedule, rows: Ints) -> Floats:

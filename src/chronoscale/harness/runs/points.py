@@ -27,7 +27,7 @@ class SimulatedPoint:
     prepare_s: what happens once before the first epoch. out_of_memory: why it does not fit, '' where it does. idle_ranks: ranks without
     work. draws_s: the epoch in every draw of what is uncertain, none where nothing is; the trace is of the middle one. endured: a training
     whose devices fail, where any do. few: operations whose costs rest on too few samples. constant_bytes: as of
-    `simulator.uncertainty.assumptions.Scenario`. assumed: what the user's cluster file leaves out, and what stands in its place. links: the
+    `simulator.uncertainty.scenario.Scenario`. assumed: what the user's cluster file leaves out, and what stands in its place. links: the
     busiest ones; none where no link was modelled. steps, targets, mathematics: what an epoch trains on (`strategies.trained_work`).
     summary, op_seconds: the figures that a trace would give, of a point that was replayed some iterations at a time and has none. engine:
     that replayed, "native" or "simpy"; '' in runs of earlier versions.

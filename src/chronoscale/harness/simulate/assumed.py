@@ -14,9 +14,9 @@ from chronoscale.harness.runs.points import SimulatedPoint, points_of
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
 from chronoscale.simulator.engine import Engine, replaying_with
-from chronoscale.simulator.uncertainty.assumptions import Scenario
 from chronoscale.simulator.uncertainty.effect import Effect
 from chronoscale.simulator.uncertainty.joint import Conclusion, JointResult
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.simulator.uncertainty.spec import Uncertainty
 from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.costs import CostModel

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from chronoscale.parent import die_with_parent
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, Scenario, assumptions_of
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 from chronoscale.simulator.uncertainty.joint import Conclusion, JointResult, Trial, places
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.strategies.costs import Floats
 
 TIMES = 10  # that progress is told

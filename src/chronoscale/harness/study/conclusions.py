@@ -20,8 +20,9 @@ from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.replay import PointInputs
 from chronoscale.reports.charts.bands import Band, bands
 from chronoscale.reports.charts.drawing import Drawing
-from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Scenario
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS
 from chronoscale.simulator.uncertainty.joint import Conclusion
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.simulator.uncertainty.spec import CERTAIN
 
 DRAWS, QUICK = 64, 8

@@ -113,8 +113,9 @@ def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: Cost
         collectives = shape.timed_collectives(schedule, cluster)
         ns, sources = shape.uncontended(schedule, cluster, costs, collectives)
         if cluster.contention:
-            traffic = Traffic.of(schedule, cluster, collectives) if shape.lockstep is None else Traffic.of_copies(schedule, cluster)
-            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic))  # in lockstep none runs beside collectives
+            beside = collectives if shape.lockstep is None else None  # in lockstep no row runs beside a collective
+            traffic = Traffic.of_copies(schedule, cluster) if beside is None else Traffic.of(schedule, cluster, beside)
+            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic), beside)
         if shape.lockstep is not None and shares is None:
             start, end, state = shape.lockstep.replay(schedule, ns, costs.launch_ns, state)
         else:

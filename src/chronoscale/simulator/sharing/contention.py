@@ -4,7 +4,7 @@ Resources are the memory bandwidth and the SMs of each rank's device (`CostModel
 cores (`Device.cores`), of which a row takes one, unless it waits for a network or a disk; and the links of the cluster (`Traffic`). A
 row takes what its work needs each second when uncontended; one that others slow down takes less of everything. Demands are compared in the
 unit "devices": a kernel's is the larger of its two shares, if others want it too; that of bytes on links is their rate on the fullest one,
-as a share of the memory's bandwidth. A collective's is so small that kernels beside it are slowed, and it is not.
+as a share of the memory's bandwidth. So a collective's is mostly far below a kernel's: kernels beside it are slowed, and it is not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Entries = tuple[Ints, Int32, Floats]  # rows, resources, shares
 
 
 def contended_shares(
-    schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic, timed: TimedCollectives | None = None
+    schedule: Schedule, cluster: Cluster, costs: CostModel, ns: Ints, traffic: LinkTraffic, timed: TimedCollectives | None
 ) -> Shares | None:
     """Return what shares of memory bandwidth, SMs and links each task of a simulated schedule takes; None where none can slow another down.
 
@@ -42,7 +42,7 @@ def contended_shares(
     if timed is not None and len(timed.collectives):
         row = timed.collectives.row
         owner[row] = np.repeat(timed.collectives.first(), timed.collectives.size)
-        for column, share in zip(taken, device_shares(timed.collectives, ns[row], cluster), strict=True):
+        for column, share in zip(taken, device_shares(timed, cluster), strict=True):
             column[row] = share
     device_entries, demand = _device_entries(taken, schedule, owner, streams, len(cluster.device.streams))
     parts = [*device_entries, _link_entries(traffic, cluster.device, ns, streams, schedule.ranks, demand)]

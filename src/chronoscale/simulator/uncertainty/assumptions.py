@@ -6,7 +6,7 @@ stragglers remain: the others were measured. What an experiment states of its un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,33 +14,14 @@ import numpy as np
 
 from chronoscale.simulator.network.links import topology
 from chronoscale.simulator.network.nccl import constants_of
-from chronoscale.simulator.uncertainty.spec import Stragglers, Uncertainty
-from chronoscale.strategies.cluster import Cluster, Device, Link
+from chronoscale.simulator.network.traffic import links_are_measured
+from chronoscale.simulator.uncertainty.scenario import Scenario
+from chronoscale.simulator.uncertainty.spec import Stragglers
+from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costing.roofline import work_kinds
-from chronoscale.strategies.costs import Assumed, CostModel, DatasheetCosts, Floats, SpecifiedCosts
-from chronoscale.strategies.schedule import Ints, Op, Schedule
+from chronoscale.strategies.costs import Assumed, DatasheetCosts, Floats, SpecifiedCosts
+from chronoscale.strategies.schedule import COLLECTIVES, Ints, Op, Schedule
 from chronoscale.strategies.topology import Topology
-from chronoscale.strategies.trace import Trace
-
-
-class Scenario(NamedTuple):
-    """What an epoch is simulated with: schedule, cluster, cost model and uncertainty.
-
-    constant_bytes: of a snapshot's input features, which its copies to a device hold, where they do not change with the snapshot; else 0.
-    seconds: how the epoch's time is read off a trace of the schedule, where few of its steps are planned; None: from begin to end.
-    """
-
-    schedule: Schedule
-    cluster: Cluster
-    costs: CostModel
-    uncertainty: Uncertainty
-    constant_bytes: int = 0
-    seconds: Callable[[Schedule, Trace], float] | None = None
-
-    @property
-    def explicit(self) -> Scenario:
-        """The same with the topology that the cluster has: one that was only assumed stays when bandwidths change."""
-        return self._replace(cluster=replace(self.cluster, topology=topology(self.cluster)))
 
 
 class Assumption(NamedTuple):
@@ -133,8 +114,10 @@ def _reaching(link: Link, share: float) -> Link:
 
 
 def _most_channels(scenario: Scenario) -> float | None:
-    counts = scenario.cluster.contention and scenario.cluster.device.sms and _one_of_collectives(scenario)
-    return constants_of(scenario.cluster).channels.most if counts else None
+    cluster = scenario.cluster
+    if not (cluster.contention and cluster.device.sms) or links_are_measured(cluster) or not _does(scenario, *COLLECTIVES):
+        return None
+    return constants_of(cluster).channels.most
 
 
 def _channels(scenario: Scenario, most: float) -> Scenario:
@@ -172,8 +155,18 @@ def _reaches(kind: str) -> tuple[Callable[[Scenario], float | None], Callable[[S
 
 
 def _taken(what: Assumed) -> Callable[[Scenario], float | None]:
-    """Return what a cost model assumes of something; None where it assumes nothing of it."""
-    return lambda scenario: scenario.costs.assumed.get(what) if isinstance(scenario.costs, SpecifiedCosts) else None
+    """Return what a cost model assumes of something; None where it assumes nothing of it, and where the schedule does nothing of it."""
+
+    def usual(scenario: Scenario) -> float | None:
+        counts = isinstance(scenario.costs, SpecifiedCosts) and (what == "efficiency" or _does(scenario, *_DONE_BY[what]))
+        return scenario.costs.assumed.get(what) if counts else None  # type: ignore[attr-defined]
+
+    return usual
+
+
+def _does(scenario: Scenario, *ops: Op) -> bool:
+    """Return whether a schedule has any of these operations."""
+    return bool(np.isin(scenario.schedule.op, ops).any())
 
 
 def _taking(what: Assumed) -> Callable[[Scenario, float], Scenario]:
@@ -289,6 +282,13 @@ def _meets_across(scenario: Scenario) -> bool:
     return scenario.schedule.ranks > scenario.cluster.gpus_per_node
 
 
+_DONE_BY: Mapping[Assumed, tuple[Op, ...]] = {
+    "sample": (Op.SAMPLE,),
+    "distinct": (Op.SAMPLE,),
+    "gather": (Op.GATHER, Op.MEMORY_READ, Op.MEMORY_WRITE),
+    "request": (Op.FETCH,),
+    "engine": (Op.FETCH,),
+}
 _FACTOR = "a factor of two: no datasheet has it, and hosts differ"
 _COPIES = "pinned copies reach 0.83 to 0.88 (nvbandwidth), pageable ones less, the rate of data 0.95"
 _HOSTS = "a factor of two: solved from one of a paper's numbers, and hosts differ"
@@ -327,7 +327,7 @@ ASSUMPTIONS = (
         _one_of_collectives, _sends, log=True,
     ),
     Assumption(
-        "SMs that a collective takes", 2, 32, "{:.0f}", "the fewest and most channels that NCCL chooses",
+        "SMs that a collective takes", 2, 32, "{:.0f}", "so few and many channels may NCCL have",
         _most_channels, _channels, log=True,
     ),
     Assumption(

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chronoscale.simulator.uncertainty.assumptions import Assumption, Scenario, assume
+from chronoscale.simulator.uncertainty.assumptions import Assumption, assume
 from chronoscale.simulator.uncertainty.draws import Draws
+from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.strategies.costs import Floats
 
 STEPS = 6  # halvings of a range in which an order turns

@@ -62,8 +62,8 @@ def lower_bound(benefits: Benefit, gpus: int, alpha: float = 0.0) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seats:
-    """Seats that groups may have on any number of GPUs: times [n], loads [n, w] of band pairs (inf past the end), levels [L] ascending,
-    light counts."""
+    """Seats that groups may have on any number of GPUs: times [n] of single groups, loads [n, w] of band pairs (inf past the end), and of
+    each of L levels, ascending, how many pairs may be lighter and how many groups may be in a lighter seat."""
 
     times: Floats
     loads: Floats
@@ -103,18 +103,18 @@ class _BoundProblem:
 
     gpus: int
     alpha: float
-    of: _Seats
+    seats: _Seats
 
     def least(self, m: int, exact: bool) -> float:
         """Return the bound for schedules of exactly m iterations, or of m or more."""
-        n, gpus = len(self.of.times), self.gpus
-        seats = (m - 1) * gpus + 1
-        heavy = np.maximum(seats - self.of.coverable, -((self.of.coverable - n) // 2))
+        n, gpus = len(self.seats.times), self.gpus
+        count_of_seats = (m - 1) * gpus + 1
+        heavy = np.maximum(count_of_seats - self.seats.coverable, -((self.seats.coverable - n) // 2))
         if exact:
-            heavy = np.maximum(heavy, n - m * gpus - self.of.pairs)
+            heavy = np.maximum(heavy, n - m * gpus - self.seats.pairs)
         count = -(-np.maximum(heavy, 0) // gpus).astype(np.float64)
-        step = np.diff(self.of.level, prepend=0.0)
-        fewest_pairs, most_pairs = (max(n - m * gpus, 0) if exact else 0), n - seats
+        step = np.diff(self.seats.level, prepend=0.0)
+        fewest_pairs, most_pairs = (max(n - m * gpus, 0) if exact else 0), n - count_of_seats
         best = float((count * step).sum())
         mix = np.zeros(len(step))
         price = 0.0
@@ -128,26 +128,26 @@ class _BoundProblem:
     def _best_price(self, mix: Floats, step: Floats, few: int, many: int, price: float) -> tuple[float, float, Floats]:
         """Return the best Lagrangian value over a few multipliers, that multiplier, and N(level) of its matching."""
         knots = np.concatenate([[0.0], np.cumsum((1 - mix) * step)]) / self.gpus
-        levels = np.concatenate([[0.0], self.of.level])
+        levels = np.concatenate([[0.0], self.seats.level])
 
         def seat(load: Floats) -> Floats:
             """Return the price of seats by their load."""
             return np.interp(load, levels, knots)
 
-        half = _halves(self.of.times, levels, knots, self.gpus)
-        single, pair = seat(self.of.times), seat(np.where(np.isfinite(self.of.loads), self.of.loads, 0.0))
+        half = _halves(self.seats.times, levels, knots, self.gpus)
+        single, pair = seat(self.seats.times), seat(np.where(np.isfinite(self.seats.loads), self.seats.loads, 0.0))
         best = (-np.inf, 0.0, np.zeros(len(step)))
         low, high = -float(knots[-1]), float(knots[-1])
         tries = [price, 0.0]
         for _ in range(8):
             multiplier = tries.pop() if tries else (low + high) / 2
             own = np.minimum(single, half - multiplier / 2)
-            gain = np.full_like(self.of.loads, -1.0)
-            for k in range(self.of.loads.shape[1]):
+            gain = np.full_like(self.seats.loads, -1.0)
+            for k in range(self.seats.loads.shape[1]):
                 rows = max(len(own) - k - 1, 0)
                 gain[:rows, k] = own[:rows] + own[k + 1 :] - pair[:rows, k] + multiplier
             mate, total = band_matching(gain)
-            value = own.sum() - total + multiplier * (few if multiplier >= 0 else many) - self.of.slack / self.gpus
+            value = own.sum() - total + multiplier * (few if multiplier >= 0 else many) - self.seats.slack / self.gpus
             alone = (mate < 0) & (half - multiplier / 2 < single)
             count = int((mate >= 0).sum()) / 2 + int(alone.sum()) / 2
             if value > best[0]:
@@ -164,10 +164,10 @@ class _BoundProblem:
         """Return N(level), the seats of at least each level, of a matching; groups in `halved` count half, with twice their load."""
         unit = np.arange(len(mate))
         lead = unit[mate > unit]
-        loads = [self.of.loads[lead, mate[lead] - lead - 1], self.of.times[(mate < 0) & ~halved], 2 * self.of.times[halved]]
+        loads = [self.seats.loads[lead, mate[lead] - lead - 1], self.seats.times[(mate < 0) & ~halved], 2 * self.seats.times[halved]]
         weight = np.concatenate([np.ones(len(loads[0]) + len(loads[1])), np.full(len(loads[2]), 0.5)])
-        place = np.searchsorted(self.of.level, np.concatenate(loads), side="right")
-        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.of.level) + 1)[::-1])[::-1][1:].astype(np.float64)
+        place = np.searchsorted(self.seats.level, np.concatenate(loads), side="right")
+        counts: Floats = np.cumsum(np.bincount(place, weight, len(self.seats.level) + 1)[::-1])[::-1][1:].astype(np.float64)
         return counts
 
 

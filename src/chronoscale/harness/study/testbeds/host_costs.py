@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,14 @@ class Rates:
     @property
     def cluster(self) -> Cluster:
         """Return the simulated machine of FAST's studies: the A100 preset with this bus and this launch time."""
-        cluster = presets.cluster("a100")
-        link = replace(cluster.device.h2d, bandwidth=self.bus, efficiency=1.0)
-        return replace(cluster, device=replace(cluster.device, h2d=link, launch_s=self.launch_s))
+        return _server(self.bus, self.launch_s)
+
+
+@cache  # a preset is read from files
+def _server(bus: float, launch_s: float) -> Cluster:
+    cluster = presets.cluster("a100")
+    link = replace(cluster.device.h2d, bandwidth=bus, efficiency=1.0)
+    return replace(cluster, device=replace(cluster.device, h2d=link, launch_s=launch_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,9 @@ class ServerCosts:
         return {"efficiency": rates.efficiency, "sample": rates.sample, "gather": rates.gather, "distinct": rates.distinct}
 
     def assuming(self, what: Assumed, value: float) -> ServerCosts:
-        """Return the costs with another rate of the host, or share of the peak."""
+        """Return the costs with another rate of the host, or share of the peak. Raises ValueError for anything else."""
+        if what not in self.assumed:
+            raise ValueError(f"{self.name}: nothing is assumed of '{what}'")
         changed: dict[str, Any] = {what: value}
         return replace(self, rates=replace(self.rates, **changed))
 
