@@ -25,14 +25,14 @@ AT_ONCE = 1 << 22  # products of links and collectives that are held at a time
 class Pattern:
     """Which links a collective among some ranks crosses, with how many bytes: linear in what ranks bring (simulated network).
 
-    link: those that are crossed, int64 [l]; bandwidth: theirs, bytes/s, float64 [l]; law: bytes on each link by each input, sparse [l,
-    inputs].
+    link: those that are crossed, int64 [l]; bandwidth: theirs, bytes/s, float64 [l]; law: bytes on each link by each input, [l, inputs],
+    sparse but for the one input of reductions.
     """
 
     kind: PatternKind
     link: Ints
     bandwidth: Floats
-    law: csr_matrix
+    law: csr_matrix | Floats
     node: Ints  # [ranks] which of the machines that take part each rank is on, numbered from 0
 
     def inputs(self, moved: Ints) -> Floats:
@@ -64,7 +64,7 @@ class Pattern:
         """
         bandwidth = self.bandwidth if shares is None else self.bandwidth * shares
         if self.kind in REDUCTIONS:
-            peak = (self.law.toarray()[:, 0] / bandwidth).max(initial=0.0)
+            peak = (np.asarray(self.law)[:, 0] / bandwidth).max(initial=0.0)
             return np.asarray(peak * self.inputs(moved)[0])
         step = max(1, AT_ONCE // max(len(self.link), 1))
         parts = [self.bytes(moved[:, i : i + step]) / bandwidth[:, None] for i in range(0, moved.shape[1], step)]
@@ -112,6 +112,8 @@ class Patterns:
         inputs = 1 if kind in REDUCTIONS else len(ranks) + len(members) + 1
         row, column, share = (np.concatenate(part) for part in zip(*entries, strict=True))
         link, place = np.unique(row, return_inverse=True)
+        if kind in REDUCTIONS:
+            return Pattern(kind, link, self.graph.bandwidth[link], np.bincount(place, share, len(link))[:, None], node)
         from scipy.sparse import coo_matrix  # noqa: PLC0415 (heavy, and little of what imports this file comes here)
 
         law = coo_matrix((share, (place, column)), (len(link), inputs)).tocsr()
