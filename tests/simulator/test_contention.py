@@ -95,6 +95,26 @@ def test_a_collective_takes_sms_and_memory_of_kernels_beside_it(kernel: str, siz
     assert [written.span(trace, f"k/{rank}")[1] - 100_000_000 for rank in range(8)] == [pytest.approx(expected, abs=2)] * 8
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_many_ranks_that_a_collective_joins(seed: int) -> None:
+    """Each has kernels of its own length and shares, and copies, beside two collectives: up to a hundred activities share at a time."""
+    rng = np.random.default_rng(seed)
+
+    def values(low: int, high: int, alike: bool = False) -> str:
+        return ",".join(map(str, np.repeat(rng.integers(low, high), 32) if alike else rng.integers(low, high, 32)))
+
+    text = "\n".join(
+        f"k{i}: AGGREGATE@COMPUTE edges={values(80, 101)} nodes={values(0, 101)} ns={values(10_000, 3_000_000, alike=i == 1)}\n"
+        f"l{i}: TEMPORAL@COMPUTE2 edges={values(0, 101)} nodes={values(30, 101)} ns={values(10_000, 3_000_000)}\n"
+        f"h{i}: H2D@H2D bytes={values(1, 10)} ns={values(10_000, 9_000_000)}"
+        for i in range(3)
+    )
+    written = write(f"r: ALLREDUCE@COMM all bytes=100000000\n{text}\nx: ALLTOALL@COMM all bytes=50000000", 32)
+    cluster = presets.scaled(H200, 32)
+    shared, free = (both(written.schedule, one, Half()) for one in (cluster, replace(cluster, contention=False)))
+    assert (shared.end_ns >= free.end_ns).all() and (shared.end_ns > free.end_ns).mean() > 0.5
+
+
 def test_bytes_of_memory_that_collectives_move() -> None:
     """What ranks send and what they receive, also where they do not bring as much; one number of channels for all of them."""
     text = """

@@ -3,9 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace cs {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr size_t kFew = 24;  // activities up to which a round looks at all of them
+
+}  // namespace
 
 Sharing::Sharing(const Takes& takes, int64_t streams) : takes_(takes) {
   if (!takes.ptr) return;
@@ -76,17 +84,26 @@ void Sharing::share(int32_t stream) {
 
 // Raises the level of what all do, in the unit of demand, until each does all that it demands or has a full resource.
 void Sharing::fill() {
+  if (joined_.size() <= kFew) fill_few(); else fill_many();
+}
+
+void Sharing::freeze_at(Activity& a, double level) {
+  a.next = a.demand <= level ? 1 : level / a.demand;
+  for (const Use& use : a.uses) in_[use.resource].room -= use.share * a.next;
+}
+
+void Sharing::fill_few() {
   Activity* const of = of_.data();
   Resource* const in = in_.data();
   for (open_ = joined_; !open_.empty();) {
-    double level = std::numeric_limits<double>::infinity();
+    double level = kNever;
     for (const int32_t r : full_) in[r].slope = 0;
     for (const int32_t s : open_) {
       level = std::min(level, of[s].demand);
       for (const Use& use : of[s].uses) in[use.resource].slope += use.weight;  // only full ones are read
     }
     for (const int32_t r : full_) {
-      in[r].level = in[r].slope > 0 ? in[r].room / in[r].slope : std::numeric_limits<double>::infinity();
+      in[r].level = in[r].slope > 0 ? in[r].room / in[r].slope : kNever;
       level = std::min(level, in[r].level);
     }
     size_t growing = 0;
@@ -98,10 +115,90 @@ void Sharing::fill() {
         open_[growing++] = s;
         continue;
       }
-      a.next = a.demand <= level ? 1 : level / a.demand;
-      for (const Use& use : a.uses) in[use.resource].room -= use.share * a.next;
+      freeze_at(a, level);
     }
     open_.resize(growing);
+  }
+}
+
+// The same with the same sums, where a collective joins the resources of many ranks: a round looks only at what the one before changed.
+// O(uses log resources) where a resource has few activities, in place of O(rounds * uses).
+void Sharing::fill_many() {
+  Activity* const of = of_.data();
+  Resource* const in = in_.data();
+  const auto later = std::greater<std::pair<double, int32_t>>();
+  for (const int32_t r : full_) in[r].to = 0;
+  for (const int32_t s : joined_) {
+    of[s].open = true;
+    for (const Use& use : of[s].uses) in[use.resource].to += full(in[use.resource]);
+  }
+  int32_t end = 0;
+  for (const int32_t r : full_) {
+    in[r].from = end;
+    end += in[r].to;
+    in[r].to = in[r].from;
+  }
+  members_.resize(end);
+  for (const int32_t s : joined_) {  // by row, so that sums are those of fill_few
+    for (const Use& use : of[s].uses) {
+      if (full(in[use.resource])) members_[in[use.resource].to++] = {s, use.weight};
+    }
+  }
+  const auto relevel = [&](int32_t number) {
+    Resource& r = in[number];
+    r.slope = 0;
+    for (int32_t k = r.from; k < r.to; ++k) {
+      if (of[members_[k].stream].open) r.slope += members_[k].weight;
+    }
+    r.level = r.slope > 0 ? r.room / r.slope : kNever;
+  };
+  levels_.clear();
+  for (const int32_t r : full_) {
+    relevel(r);
+    levels_.push_back({in[r].level, r});
+  }
+  std::make_heap(levels_.begin(), levels_.end(), later);
+  by_demand_ = joined_;
+  std::stable_sort(by_demand_.begin(), by_demand_.end(), [of](int32_t a, int32_t b) { return of[a].demand < of[b].demand; });
+  size_t next = 0;
+  for (size_t left = joined_.size(); left;) {
+    while (!of[by_demand_[next]].open) ++next;
+    while (!levels_.empty() && levels_.front().first != in[levels_.front().second].level) {
+      std::pop_heap(levels_.begin(), levels_.end(), later);
+      levels_.pop_back();
+    }
+    const double level = std::min(of[by_demand_[next]].demand, levels_.empty() ? kNever : levels_.front().first);
+    frozen_.clear();
+    const auto freeze = [&](int32_t s) {
+      if (!of[s].open) return;
+      of[s].open = false;
+      frozen_.push_back(s);
+    };
+    for (; next < by_demand_.size() && of[by_demand_[next]].demand <= level; ++next) freeze(by_demand_[next]);
+    while (!levels_.empty() && levels_.front().first <= level) {
+      const auto [was, number] = levels_.front();
+      std::pop_heap(levels_.begin(), levels_.end(), later);
+      levels_.pop_back();
+      if (was != in[number].level) continue;
+      for (int32_t k = in[number].from; k < in[number].to; ++k) freeze(members_[k].stream);
+    }
+    std::sort(frozen_.begin(), frozen_.end(), [of](int32_t a, int32_t b) { return of[a].row < of[b].row; });
+    changed_.clear();
+    for (const int32_t s : frozen_) {
+      freeze_at(of[s], level);
+      for (const Use& use : of[s].uses) {
+        if (full(in[use.resource])) changed_.push_back(use.resource);
+      }
+    }
+    left -= frozen_.size();
+    std::sort(changed_.begin(), changed_.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
+    for (const int32_t r : changed_) {
+      relevel(r);
+      if (in[r].level == kNever) continue;
+      levels_.push_back({in[r].level, r});
+      std::push_heap(levels_.begin(), levels_.end(), later);
+    }
   }
 }
 

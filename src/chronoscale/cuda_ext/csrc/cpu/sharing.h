@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace cs {
@@ -76,8 +77,13 @@ class Sharing {
     int32_t resource;
     double share, weight;  // weight: share / demand
   };
+  struct Member {
+    int32_t stream;
+    double weight;
+  };
   struct Activity {
     int64_t row = -1, settled = -1, round = 0;
+    bool open = false;  // still rises with the level, while many are filled
     State is, was;  // was: before the time at which it was settled last
     double next = 0, demand = 0;
     std::vector<Use> uses;
@@ -86,6 +92,7 @@ class Sharing {
     int64_t load = 0;  // in units
     int64_t round = 0;
     double room = 0, slope = 0, level = 0;
+    int32_t from = 0, to = 0;  // its activities in members_, while many are filled
     bool over = false, dirty = false;  // over: overloaded now or when speeds were settled last
     std::vector<int32_t> streams;
   };
@@ -98,6 +105,9 @@ class Sharing {
   }
   void share(int32_t stream);
   void fill();
+  void fill_few();
+  void fill_many();
+  void freeze_at(Activity& a, double level);
   void join(int32_t stream) {
     if (of_[stream].round == round_) return;
     of_[stream].round = round_;
@@ -109,7 +119,9 @@ class Sharing {
   Takes takes_;
   std::vector<Activity> of_;
   std::vector<Resource> in_;
-  std::vector<int32_t> dirty_, joined_, full_, open_;
+  std::vector<int32_t> dirty_, joined_, full_, open_, by_demand_, frozen_, changed_;
+  std::vector<Member> members_;  // of full resources, in order of rows
+  std::vector<std::pair<double, int32_t>> levels_;  // heap of full resources by level, the lowest first; some have changed since
   int64_t round_ = 0;  // number of the settling, with which it marks the activities and full resources that it has visited
 };
 
