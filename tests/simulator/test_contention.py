@@ -80,16 +80,16 @@ def test_copies_to_gpus_on_one_switch_share_its_link_to_the_host() -> None:
 )
 @pytest.mark.parametrize("nvls", [True, False])
 def test_a_collective_takes_sms_and_memory_of_kernels_beside_it(kernel: str, size: int, lost: float | None, nvls: bool) -> None:
-    """What a kernel loses is what the collective takes, while its bytes are under way; the collective is as fast as alone."""
+    """What a kernel loses is what the collective takes, while its bytes are under way; the collective is as fast as uncontended."""
     cluster = H200 if nvls else replace(H200, topology=H200.topology.model_copy(update={"nvls": False}))  # type: ignore[union-attr]
     reduce = f"r: ALLREDUCE@COMM all bytes={size}"
-    alone = both(write(reduce, 8).schedule, cluster, Half()).span_ns
+    uncontended_ns = both(write(reduce, 8).schedule, cluster, Half()).span_ns
     rows = UncontendedRows.of(write(reduce, 8).schedule, cluster, Half())
-    moving = alone - int(rows.crossed.traffic.latency_ns[0])  # type: ignore[union-attr]
+    moving = uncontended_ns - int(rows.crossed.traffic.latency_ns[0])  # type: ignore[union-attr]
     switched = nvls and size > 1_000_000
     written = write(f"{reduce}\nk: AGGREGATE@COMPUTE {kernel} ns=100000000", 8)
     trace = both(written.schedule, cluster, Half())
-    assert written.span(trace, "r") == (0, alone) and alone < 100_000_000
+    assert written.span(trace, "r") == (0, uncontended_ns) and uncontended_ns < 100_000_000
     ways = 1 if switched else 2 * 7 / 8  # n bytes each way by NVSwitch, 2 * 7/8 n by a ring; at the rate of the memory
     expected = moving * lost if lost is not None else 2 * size * ways / (4.8e12 * 0.92) * 1e9
     assert [written.span(trace, f"k/{rank}")[1] - 100_000_000 for rank in range(8)] == [pytest.approx(expected, abs=2)] * 8

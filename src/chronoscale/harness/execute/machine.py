@@ -175,8 +175,9 @@ def this_machine(experiment: Experiment, costs: FittedCosts, ranks: int, threads
     if device.type == "cuda":
         return replace(cluster, device=replace(named, on_host=False), host_memory=float(psutil.virtual_memory().available))
     cores = 0.0 if experiment.bus else max(1.0, _cores_of_rank(ranks) / experiment.threads)
-    copied = cores and experiment.network is None and cluster.nodes == 1  # a core copies, of the rank's that its threads take together
-    return replace(cluster, device=replace(named, cores=cores, message_cores=1 / experiment.threads if copied else 0.0))
+    copies = cores > 0 and experiment.network is None and cluster.nodes == 1
+    message_cores = 1 / experiment.threads if copies else 0.0  # one core, in the unit of `cores`: all that a rank's threads take together
+    return replace(cluster, device=replace(named, cores=cores, message_cores=message_cores))
 
 
 def _cores_of_rank(ranks: int) -> int:

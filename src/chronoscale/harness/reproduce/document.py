@@ -10,7 +10,7 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.joint import joint_section
+from chronoscale.harness.reproduce.conclusion_section import conclusion_section
 from chronoscale.harness.reproduce.pages import markdown, readable
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study.expressions import filled, plural
@@ -46,7 +46,7 @@ def document(paper: str, results: Path) -> str:
             if template.is_file()
             else ""
         )
-    parts = [HEAD.format(**names), prose, joint_section(_claims(studies, stored))]
+    parts = [HEAD.format(**names), prose, conclusion_section(_claims(studies, stored))]
     for one in studies:
         if one.file_name in stored:
             parts.append(markdown(one, stored[one.file_name].findings, "##", _made(stored[one.file_name])))

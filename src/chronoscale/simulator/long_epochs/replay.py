@@ -113,9 +113,9 @@ def replay_stretches(stretches: Iterable[Stretch], cluster: Cluster, costs: Cost
         collectives = shape.timed_collectives(schedule, cluster)
         ns, sources = shape.uncontended(schedule, cluster, costs, collectives)
         if cluster.contention:
-            beside = collectives if shape.lockstep is None else None  # in lockstep no row runs beside a collective
-            traffic = Traffic.of_copies(schedule, cluster) if beside is None else Traffic.of(schedule, cluster, beside)
-            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic), beside)
+            concurrent = collectives if shape.lockstep is None else None  # in lockstep no other row runs while a collective does
+            traffic = Traffic.of_copies(schedule, cluster) if concurrent is None else Traffic.of(schedule, cluster, concurrent)
+            shares = contended_shares(schedule, cluster, costs, ns, LinkTraffic(links, traffic), concurrent)
         if shape.lockstep is not None and shares is None:
             start, end, state = shape.lockstep.replay(schedule, ns, costs.launch_ns, state)
         else:

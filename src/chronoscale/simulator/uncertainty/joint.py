@@ -118,7 +118,7 @@ class Conclusion:
         if self.usual == self.tied == 1.0:
             return f"{self.faster} is as fast as {self.slower}{caveat} in all of {self.draws} joint draws"
         only = "only " * (self.share < 0.5)
-        draws = f"{only}{_percentage(self.share)} of {self.draws} joint draws of {self.assumptions} assumptions"
+        draws = f"{only}{percentage(self.share)} of {self.draws} joint draws of {self.assumptions} assumptions"
         part = "all draws" if self.draws < FEW else "the middle 90 % of the draws"
         start = (
             f"{self.faster} is faster than {self.slower}{caveat} in {draws}: {band} times as fast in {part}, "
@@ -191,7 +191,7 @@ class JointResult:
         return Near(assumption.name, assumption.shown((assumption.low, assumption.high)[side]), float(ends[which, side]))
 
 
-def _percentage(share: float) -> str:
+def percentage(share: float) -> str:
     """Return a share as a percentage, 0 and 100 only where it is that."""
     shown = f"{share:.0%}"
     return "more than 99%" if shown == "100%" and share < 1 else "less than 1%" if shown == "0%" and share > 0 else shown
