@@ -105,7 +105,7 @@ def test_a_page_says_which_published_conclusions_are_inside_the_band(tmp_path, t
         "Of 3 conclusions 1 holds in every draw. Of 2 published ratios there are, beside the band of ours: inside 1, above 1, below 0."
         in page
     )
-    assert "What is usually assumed lies outside the band of 1:" in page
+    assert "below 0. What is usually assumed lies outside the band of 1." in page
     assert "| Figure 8 | a over b | 100% | 1.50 to 2.50 | 2.00 | 1.75 | inside the band | none by itself |" in page
     assert "| Figure 8 | a over c | more than 99% | 0.900 to 2.50 | 3.00 | 2.75 | above the band | jitter at 20% |" in page
     assert "| Figure 8 | b over c | 0% | 0.500 to 0.750 | 0.700 | – | – | none by itself |" in page
