@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 12
+ABI_VERSION = 13
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -33,6 +33,12 @@ _KERNELS: _Arguments = {
 _HALF: _Arguments = {f"{name}_bf16": _FLOATS[name] for name in ("aggregate", "increment")}  # x in bfloat16, the rest in float
 _SLOTS = [*[c_int64] * 7, *[c_void_p] * 9, c_int]
 _GATES = [c_int64, c_int64, *[c_void_p] * 4]
+_CELL_STEPS: _Arguments = {  # each for float and for double
+    "lstm_step": [c_int64, c_int64, *[c_void_p] * 8],
+    "lstm_step_grad": [c_int64, c_int64, *[c_void_p] * 10],
+    "gru_step": [c_int64, c_int64, *[c_void_p] * 3, c_int64, *[c_void_p] * 4],
+    "gru_step_grad": [c_int64, c_int64, *[c_void_p] * 5, c_int, *[c_void_p] * 3],
+}
 _PROBLEM = [c_int64, POINTER(c_double), c_int64, POINTER(c_double), c_int64]
 _EDGES = [c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, c_void_p, c_int64, c_void_p]
 _TABLES = [c_int64, c_void_p, c_int, *[c_int64, c_void_p] * 2, c_int64, c_void_p]
@@ -57,6 +63,7 @@ _CPU: _Arguments = {
     **{f"cs_slots_grad_{kind}": [*_SLOTS, *[c_void_p] * 7] for kind in ("f32", "f64")},
     **{f"cs_gates_{kind}": [*_GATES, c_void_p] for kind in ("f32", "f64")},
     **{f"cs_gates_grad_{kind}": [*_GATES, *[c_void_p] * 4] for kind in ("f32", "f64")},
+    **{f"cs_{name}_{kind}": arguments for name, arguments in _CELL_STEPS.items() for kind in ("f32", "f64")},
     **{f"cs_encode_{kind}": [c_int64, c_int64, *[c_void_p] * 5] for kind in ("f32", "f64")},
     **{f"cs_edges_{kind}": _EDGES for kind in ("f32", "f64")},
     **{f"cs_edge_softmax_{kind}": [*[c_int64] * 3, *[c_void_p] * 3] for kind in ("f32", "f64")},

@@ -143,6 +143,32 @@ def _gates(rows: int) -> Callable[[tuple[Any, ...], CudaLaunch, int], int]:
     return lambda args, cuda, size: int(args[0] * (1 + rows * args[1] * size))
 
 
+def _lstm_step(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
+    rows, hidden, _, read, from_state, c, parent, *_ = args
+    return int(rows * (ID * _count(read, parent) + hidden * size * (4 + 4 * _count(from_state) + _count(c) + 4 + 2)))
+
+
+def _lstm_step_grad(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
+    rows, hidden, _, c, parent, _, _, grad_c, read, products, _, old_c = args
+    tensors = 4 + _count(c) + 1 + 1 + _count(grad_c) + 4 + 8 * _count(products) + _count(old_c)
+    return int(rows * (ID * _count(parent, read) + hidden * size * tensors))
+
+
+def _gru_step(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
+    rows, hidden, _, read, _, stride, h, parent, *_ = args
+    return int(rows * (ID * _count(read, parent) + hidden * size * (3 + 3 * (stride > 0) + _count(h) + 4 + 1)))
+
+
+def _gru_step_grad(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
+    rows, hidden, _, h, parent, _, read, add, products, _, grad_h = args
+    return int(rows * (ID * _count(parent, read) + hidden * size * (4 + _count(h) + 1 + 3 + 3 * (1 + add) * _count(products) + _count(grad_h))))
+
+
+def _count(*pointers: int | None) -> int:
+    """Return how many of a kernel's operands are there."""
+    return sum(pointer is not None for pointer in pointers)
+
+
 def _encode(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, clock, *_, last = args
     return int(rows * size * (1 + clock * (1 + (last is not None))))
@@ -155,5 +181,6 @@ _NATIVE: Mapping[str, Callable[[tuple[Any, ...], CudaLaunch, int], int]] = {
     "softmax_grad": _softmax_grad, "edges": _edges, "segments": _edges, "gather": _gather, "edge_softmax": _shares(2),
     "edge_softmax_grad": _shares(3),
     "slots": _slots(2, 1), "slots_grad": _slots(3, 2), "gates": _gates(8), "gates_grad": _gates(15), "encode": _encode,
-    "encode_grad": _encode,
+    "encode_grad": _encode, "lstm_step": _lstm_step, "lstm_step_grad": _lstm_step_grad, "gru_step": _gru_step,
+    "gru_step_grad": _gru_step_grad,
 }  # fmt: skip

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 12
+#define CS_ABI_VERSION 13
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -203,6 +203,41 @@ CS_API int cs_gates_f32(CS_GATES(float), float* out);
 CS_API int cs_gates_f64(CS_GATES(double), double* out);
 CS_API int cs_gates_grad_f32(CS_GATES(float), const float* into, float* grad_from_input, float* grad_from_memory, float* grad_memory);
 CS_API int cs_gates_grad_f64(CS_GATES(double), const double* into, double* grad_from_input, double* grad_from_memory, double* grad_memory);
+
+// One step of an LSTM after its products (gates i, f, g, o, as torch has them): with pre = products[read[r]] + from_state[r], and c of row
+// parent[r],
+//   gates = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o);  new_c = f * c + i * g;  new_h = o * tanh(new_c).
+// products [*, 4 * hidden]; from_state, gates [rows, 4 * hidden]; c [*, hidden]; the rest [rows, hidden]. read and parent null: row r;
+// from_state and c null: zeros. gates may be the memory of from_state, and of products where read is null.
+// grad: from grad_h and grad_c (null: zeros) to what the activations were applied to: written to grad_from_state, which may be the memory of
+// gates, and, unless null, added to row read[r] of grad_products: no two rows of a call may have the same. grad_old_c [rows, hidden], or
+// null: of row r's c, to be added up by parent.
+#define CS_LSTM_STEP(T)                                                                                                                   \
+  int64_t rows, int64_t hidden, const T *products, const int32_t *read, const T *from_state, const T *c, const int32_t *parent, T *gates, \
+      T *new_h, T *new_c
+#define CS_LSTM_STEP_GRAD(T)                                                                                                         \
+  int64_t rows, int64_t hidden, const T *gates, const T *c, const int32_t *parent, const T *new_c, const T *grad_h, const T *grad_c, \
+      const int32_t *read, T *grad_products, T *grad_from_state, T *grad_old_c
+CS_API int cs_lstm_step_f32(CS_LSTM_STEP(float));
+CS_API int cs_lstm_step_f64(CS_LSTM_STEP(double));
+CS_API int cs_lstm_step_grad_f32(CS_LSTM_STEP_GRAD(float));
+CS_API int cs_lstm_step_grad_f64(CS_LSTM_STEP_GRAD(double));
+
+// The same of a GRU (r, z, n), with from_state of 3 * hidden numbers, `stride` from one row to the next (0: one row for all), and h of row
+// parent[r]:
+//   r, z = sigmoid(products + from_state);  n = tanh(products_n + r * from_state_n);  new_h = n + z * (h - n).
+// h null: zeros. saved [rows, 4 * hidden]: r, z, n and from_state_n, for grad. grad: to from_state (written to grad_from_state), to products
+// (unless null; added where `add`, else written, as above) and, unless null, through z to row r's h.
+#define CS_GRU_STEP(T)                                                                                                                          \
+  int64_t rows, int64_t hidden, const T *products, const int32_t *read, const T *from_state, int64_t stride, const T *h, const int32_t *parent, \
+      T *saved, T *new_h
+#define CS_GRU_STEP_GRAD(T)                                                                                                         \
+  int64_t rows, int64_t hidden, const T *saved, const T *h, const int32_t *parent, const T *grad_out, const int32_t *read, int add, \
+      T *grad_products, T *grad_from_state, T *grad_h
+CS_API int cs_gru_step_f32(CS_GRU_STEP(float));
+CS_API int cs_gru_step_f64(CS_GRU_STEP(double));
+CS_API int cs_gru_step_grad_f32(CS_GRU_STEP_GRAD(float));
+CS_API int cs_gru_step_grad_f64(CS_GRU_STEP_GRAD(double));
 
 // Computes cos and, unless null, sin of frequency * elapsed + phase, [rows, clock]; the angle is computed in double.
 CS_API int cs_encode_f32(int64_t rows, int64_t clock, const float* elapsed, const float* frequency, const float* phase, float* cosine,

@@ -91,6 +91,49 @@ struct GatesGrad : Gates<T> {
   T *grad_from_input, *grad_from_memory, *grad_memory;  // the last may be null
 };
 
+// Operands of cs_lstm_step and cs_lstm_step_grad.
+template <class T>
+struct LstmStep {
+  int64_t rows, hidden;
+  const T* products;
+  const int32_t* read;
+  const T *from_state, *c;
+  const int32_t* parent;
+  T *gates, *new_h, *new_c;
+};
+template <class T>
+struct LstmStepGrad {
+  int64_t rows, hidden;
+  const T *gates, *c;
+  const int32_t* parent;
+  const T *new_c, *grad_h, *grad_c;
+  const int32_t* read;
+  T *grad_products, *grad_from_state, *grad_old_c;
+};
+
+// Operands of cs_gru_step and cs_gru_step_grad. stride: numbers from one row of from_state to the next, 3 * hidden, or 0: one row for all.
+template <class T>
+struct GruStep {
+  int64_t rows, hidden;
+  const T* products;
+  const int32_t* read;
+  const T* from_state;
+  int64_t stride;
+  const T* h;
+  const int32_t* parent;
+  T *saved, *new_h;
+};
+template <class T>
+struct GruStepGrad {
+  int64_t rows, hidden;
+  const T *saved, *h;
+  const int32_t* parent;
+  const T* grad_out;
+  const int32_t* read;
+  bool add;
+  T *grad_products, *grad_from_state, *grad_h;
+};
+
 // Operands of cs_encode; frequency to latest as in Slots.
 template <class T>
 struct Encoding {

@@ -1,25 +1,12 @@
 // Gates of a GRU, forward and backward, row by row. As in rows.cpp, CS_ISA names the instruction set this copy is compiled for, CS_VECTOR
 // its register in bytes, and nothing from the standard library may be instantiated here.
-#include <math.h>
-
-#include "exponential.h"
+#include "activations.h"
 #include "kernels.h"
 #include "vectors.h"
 
 namespace cs {
 namespace CS_ISA {
 namespace {
-
-template <class T>
-inline T sigmoid(T x) { return T(1) / (T(1) + exponential(-x)); }
-
-inline double hyperbolic(double x) { return tanh(x); }
-inline float hyperbolic(float x) {
-  const float size = x < 0 ? -x : x, square = x * x;
-  const float decayed = exponential(-2 * size), far = (1 - decayed) / (1 + decayed);  // inexact where x is small
-  const float near = x + x * square * (-0.33333333f + square * (0.13333333f + square * (-0.053968254f + square * 0.021869488f)));
-  return size < 0.25f ? near : x < 0 ? -far : far;
-}
 
 template <class T>
 void forward(const Gates<T>& g, int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// Declarations of the row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, gates.cpp, encodings.cpp, shares.cpp
-// and tables.cpp. CS_CALL runs the copy for this machine.
+// Declarations of the row kernels, one copy for each instruction set: rows.cpp, edges.cpp, slots.cpp, gates.cpp, cell_steps.cpp,
+// encodings.cpp, shares.cpp and tables.cpp. CS_CALL runs the copy for this machine.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct Chunk {
 };
 
 // rows: one chunk. A row that began in an earlier one goes to carry [width] in place of out; the caller adds it there.
-// tables: whether all of its ids are there; else what is written is of no use. encode: room for four rows of padded numbers.
+// tables: whether all of its ids are there; else what is written is of no use. encode: room for four rows of padded numbers. Steps of cells: a row
+// of zeros, as many as products have, for operands that are null.
 #define CS_DECLARE(isa, T)                                                                     \
   namespace isa {                                                                              \
   void rows(const Rows<T>&, const Chunk&, T* carry);                                           \
@@ -25,6 +26,10 @@ struct Chunk {
   void attend_columns(const SlotsGrad<T>&, int64_t begin, int64_t end, T* room);               \
   void gates(const Gates<T>&, int64_t begin, int64_t end);                                     \
   void gates_grad(const GatesGrad<T>&, int64_t begin, int64_t end);                            \
+  void lstm_step(const LstmStep<T>&, int64_t begin, int64_t end, const T* zeros);              \
+  void lstm_step_grad(const LstmStepGrad<T>&, int64_t begin, int64_t end, const T* zeros);     \
+  void gru_step(const GruStep<T>&, int64_t begin, int64_t end, const T* zeros);                \
+  void gru_step_grad(const GruStepGrad<T>&, int64_t begin, int64_t end, const T* zeros);       \
   void encode(const Encoding<T>&, int64_t begin, int64_t end, T* room);                        \
   void shares(const Shares<T>&, int64_t begin, int64_t end);                                   \
   bool tables(const Tables<T, int32_t>&, int64_t begin, int64_t end);                          \

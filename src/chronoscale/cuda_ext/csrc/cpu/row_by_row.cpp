@@ -1,4 +1,5 @@
-// Kernels that compute row by row, the gates of a GRU and encodings of elapsed times: blocks of rows are tasks of the thread pool.
+// Kernels that compute row by row, the gates of a GRU, steps of recurrent cells and encodings of elapsed times: blocks of rows are tasks of the
+// thread pool.
 #include <algorithm>
 #include <vector>
 
@@ -47,6 +48,40 @@ int run(const GatesGrad<T>& g) {
 }
 
 template <class T>
+bool fits(const cs::LstmStep<T>& s) { return s.products && s.gates && s.new_h && s.new_c; }
+template <class T>
+bool fits(const cs::LstmStepGrad<T>& s) { return s.gates && s.new_c && s.grad_h && s.grad_from_state; }
+template <class T>
+bool fits(const cs::GruStep<T>& s) { return s.products && s.from_state && s.saved && s.new_h; }
+template <class T>
+bool fits(const cs::GruStepGrad<T>& s) { return s.saved && s.grad_out && s.grad_from_state; }
+
+// Runs a step of a recurrent cell: f(begin, end, zeros) for blocks of rows.
+template <class T, class Step, class F>
+int run_step(const Step& s, F f) {
+  if (s.rows < 0 || s.hidden < 0) return CS_ERROR_ARGUMENT;
+  if (s.rows == 0 || s.hidden == 0) return CS_OK;
+  if (!fits(s)) return CS_ERROR_ARGUMENT;
+  const std::vector<T> zeros(static_cast<size_t>(4 * s.hidden));
+  blocks(s.rows, limit(s.rows * s.hidden), [&](int64_t begin, int64_t end, int) { f(begin, end, zeros.data()); });
+  return CS_OK;
+}
+
+#define CS_RUN(step)                                                                                                 \
+  cs::guarded([&] {                                                                                                  \
+    return run_step<T>(s, [&](int64_t begin, int64_t end, const T* zeros) { CS_CALL(step, s, begin, end, zeros); }); \
+  })
+template <class T>
+int run(const cs::LstmStep<T>& s) { return CS_RUN(lstm_step); }
+template <class T>
+int run(const cs::LstmStepGrad<T>& s) { return CS_RUN(lstm_step_grad); }
+template <class T>
+int run(const cs::GruStep<T>& s) { return CS_RUN(gru_step); }
+template <class T>
+int run(const cs::GruStepGrad<T>& s) { return CS_RUN(gru_step_grad); }
+#undef CS_RUN
+
+template <class T>
 int run(Encoding<T> e, const T* frequency, const T* phase) {
   if (e.rows < 0 || e.clock < 0) return CS_ERROR_ARGUMENT;
   if (e.rows == 0 || e.clock == 0) return CS_OK;
@@ -68,6 +103,18 @@ int run(Encoding<T> e, const T* frequency, const T* phase) {
   int cs_gates_grad_##kind(CS_GATES(T), const T* into, T* grad_from_input, T* grad_from_memory, T* grad_memory) {                               \
     const GatesGrad<T> g{{rows, hidden, from_input, from_memory, memory, mask, nullptr}, into, grad_from_input, grad_from_memory, grad_memory}; \
     return cs::guarded([&] { return run(g); });                                                                                                 \
+  }                                                                                                                                             \
+  int cs_lstm_step_##kind(CS_LSTM_STEP(T)) {                                                                                                    \
+    return run(cs::LstmStep<T>{rows, hidden, products, read, from_state, c, parent, gates, new_h, new_c});                                      \
+  }                                                                                                                                             \
+  int cs_lstm_step_grad_##kind(CS_LSTM_STEP_GRAD(T)) {                                                                                          \
+    return run(cs::LstmStepGrad<T>{rows, hidden, gates, c, parent, new_c, grad_h, grad_c, read, grad_products, grad_from_state, grad_old_c});   \
+  }                                                                                                                                             \
+  int cs_gru_step_##kind(CS_GRU_STEP(T)) {                                                                                                      \
+    return run(cs::GruStep<T>{rows, hidden, products, read, from_state, stride, h, parent, saved, new_h});                                      \
+  }                                                                                                                                             \
+  int cs_gru_step_grad_##kind(CS_GRU_STEP_GRAD(T)) {                                                                                            \
+    return run(cs::GruStepGrad<T>{rows, hidden, saved, h, parent, grad_out, read, add != 0, grad_products, grad_from_state, grad_h});           \
   }                                                                                                                                             \
   int cs_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine, T* sine) {                 \
     return cs::guarded([&] { return run(Encoding<T>{rows, clock, elapsed, nullptr, nullptr, 0, 0, cosine, sine}, frequency, phase); });         \
