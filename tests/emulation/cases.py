@@ -10,6 +10,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.aggregation import VARIANTS, aggregate, increment_, rebuild
 from chronoscale.cuda_ext.operators.attention import attention, attention_increment
+from chronoscale.cuda_ext.operators.cell_steps import gru_step, gru_step_grad, lstm_step, lstm_step_grad
 from chronoscale.cuda_ext.operators.edge_softmax import edge_softmax
 from chronoscale.cuda_ext.operators.edges import aggregate_edges
 from chronoscale.cuda_ext.operators.encoding import encode
@@ -30,7 +31,7 @@ Outcome = tuple[str, list[Tensor]]
 
 def outcomes(backend: str) -> dict[str, list[Tensor]]:
     """Return what that backend computes in each case, by the case's name."""
-    every = (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables, _slots, _gates, _encodings)
+    every = (one_row, _sums, _attention, _rebuild, _edges, _shares, _tables, _slots, _gates, _cells, _encodings)
     return {name: tensors for cases in every for name, tensors in cases(backend)}
 
 
@@ -182,6 +183,32 @@ def _gates(backend: str) -> Iterator[Outcome]:
             leaves = [_dense(11, hidden * times, dtype, offset=hidden % 2).requires_grad_() for times in (3, 3, 1)]
             made = gates(leaves[0], leaves[1], leaves[2], torch.arange(11) % 3 > 0, backend)
             yield f"gates, {dtype}, {hidden}", [made.detach(), *torch.autograd.grad(made.sin().sum(), leaves)]
+
+
+def _cells(backend: str) -> Iterator[Outcome]:
+    """Step 11 rows of an LSTM and of a GRU, with indices and without, in memory that packs fit and in memory that they do not."""
+    for dtype in DTYPES:
+        for hidden in (5, 36, 140):
+            drawn = [_dense(13, hidden * times, dtype, offset=hidden % 2) for times in (4, 3, 1)]
+            read = torch.randperm(13, generator=_random(hidden)).int()[:11]
+            parent = torch.randint(13, (11,), generator=_random(hidden)).int()
+            made = [torch.zeros(13, hidden * times, dtype=dtype) for times in (4, 4, 1, 1, 1, 4)]
+            for state, indices in ((drawn[2], (read, parent)), (None, (None, None))):
+                gates, to_gates, new_h, new_c, to_old, to_products = made = [torch.zeros_like(part) for part in made]
+                rows, grad = slice(11), drawn[2][2:]
+                from_state = None if state is None else drawn[0][:11].flip(0)
+                lstm_step(drawn[0], indices[0], from_state, state, indices[1], gates[rows], new_h[rows], new_c[rows], backend)
+                late = None if state is None else grad
+                given = gates[rows], state, indices[1], new_c[rows], grad, late, indices[0]
+                lstm_step_grad(*given, to_products, to_gates[rows], to_old[rows] if late is not None else None, backend)
+                yield f"lstm, {dtype}, {hidden}, {state is None}", made
+                saved, to_state, new_h, _, to_old, to_products = made = [torch.zeros_like(part) for part in made]
+                to_state, to_products = to_state[:, : 3 * hidden].contiguous(), to_products[:, : 3 * hidden].contiguous()
+                from_state = drawn[1][:11] if state is not None else drawn[1][4]
+                gru_step(drawn[1], indices[0], from_state, state, indices[1], saved[rows], new_h[rows], backend)
+                given = saved[rows], state, indices[1], grad, indices[0]
+                gru_step_grad(*given, to_products, to_state[rows], to_old[rows], backend, add=state is not None)
+                yield f"gru, {dtype}, {hidden}, {state is None}", [saved, to_state, new_h, to_old, to_products]
 
 
 def _encodings(backend: str) -> Iterator[Outcome]:

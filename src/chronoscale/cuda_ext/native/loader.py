@@ -106,7 +106,7 @@ _LAUNCH = [c_int64, *[c_void_p] * 3, c_int64, c_int, c_void_p]  # entries, count
 _CUDA_KERNELS: _Arguments = {
     **_KERNELS,
     **_HALF,
-    **{f"{name}_{kind}": arguments for name, arguments in (_ON_EDGES | _OF_MODELS).items() for kind in ("f32", "f64")},
+    **{f"{name}_{kind}": arguments for name, arguments in (_ON_EDGES | _OF_MODELS | _CELL_STEPS).items() for kind in ("f32", "f64")},
 }
 _CUDA: _Arguments = {
     **{f"cs_cuda_{name}": [*of, *_MORE.get(name.rpartition("_")[0] or name, []), *_LAUNCH] for name, of in _CUDA_KERNELS.items()},

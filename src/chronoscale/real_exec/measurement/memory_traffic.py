@@ -161,7 +161,9 @@ def _gru_step(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
 
 def _gru_step_grad(args: tuple[Any, ...], cuda: CudaLaunch, size: int) -> int:
     rows, hidden, _, h, parent, _, read, add, products, _, grad_h = args
-    return int(rows * (ID * _count(parent, read) + hidden * size * (4 + _count(h) + 1 + 3 + 3 * (1 + add) * _count(products) + _count(grad_h))))
+    return int(
+        rows * (ID * _count(parent, read) + hidden * size * (4 + _count(h) + 1 + 3 + 3 * (1 + add) * _count(products) + _count(grad_h)))
+    )
 
 
 def _count(*pointers: int | None) -> int:

@@ -346,6 +346,10 @@ CS_CUDA_EDGES(f64, double)
                                        T* into_edge, T* turns, T* into_frequency, T* into_phase, CS_CUDA_LAUNCH);                            \
   CS_API int cs_cuda_gates_##kind(CS_GATES(T), T* out, CS_CUDA_LAUNCH);                                                                      \
   CS_API int cs_cuda_gates_grad_##kind(CS_GATES(T), const T* into, T* grad_from_input, T* grad_from_memory, T* grad_memory, CS_CUDA_LAUNCH); \
+  CS_API int cs_cuda_lstm_step_##kind(CS_LSTM_STEP(T), CS_CUDA_LAUNCH);                                                                      \
+  CS_API int cs_cuda_lstm_step_grad_##kind(CS_LSTM_STEP_GRAD(T), CS_CUDA_LAUNCH);                                                            \
+  CS_API int cs_cuda_gru_step_##kind(CS_GRU_STEP(T), CS_CUDA_LAUNCH);                                                                        \
+  CS_API int cs_cuda_gru_step_grad_##kind(CS_GRU_STEP_GRAD(T), CS_CUDA_LAUNCH);                                                              \
   CS_API int cs_cuda_encode_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* frequency, const T* phase, T* cosine,             \
                                    T* sine, CS_CUDA_LAUNCH);                                                                                 \
   CS_API int cs_cuda_encode_grad_##kind(int64_t rows, int64_t clock, const T* elapsed, const T* sine, const T* into, T* frequency,           \

@@ -1,21 +1,15 @@
 // Gates of a GRU on a CUDA stream (cs_cuda_gates), forward and backward: lanes of a row for packs of its columns, one pass over memory.
-#include <math.h>
-
-#include <initializer_list>
-#include <type_traits>
-
 #include "../common/operands.h"
-#include "packs.cuh"
+#include "row_packs.cuh"
 
 namespace {
 
 using cs::at;
+using cs::each_pack;
 using cs::kThreads;
 using cs::Launch;
 using cs::Pack;
-
-template <class T>
-__device__ T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+using cs::sigmoid;
 
 // Gates of one hidden unit.
 template <class T>
@@ -27,17 +21,9 @@ struct Gate {
         candidate(tanh(from_input_n + reset * from_memory_n)) {}
 };
 
-// Calls f(column) for the packs of row `row` that are this thread's. hidden is a multiple of V.
-template <class T, int V, class F>
-__device__ void each_pack(const cs::Gates<T>& g, int lanes, F f) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / lanes) + threadIdx.x / lanes;
-  if (row >= g.rows) return;
-  for (int64_t column = static_cast<int64_t>(threadIdx.x % lanes) * V; column < g.hidden; column += static_cast<int64_t>(lanes) * V) f(row, column);
-}
-
 template <class T, int V>
 __global__ void __launch_bounds__(kThreads) gates_kernel(cs::Gates<T> g, int lanes) {
-  each_pack<T, V>(g, lanes, [&](int64_t row, int64_t column) {
+  each_pack<V>(g.rows, g.hidden, lanes, [&](int64_t row, int64_t column) {
     const int64_t H = g.hidden, wide = row * 3 * H + column;
     Pack<T, V> memory = at<T, V>(g.memory + row * H + column);
     if (g.mask[row]) {
@@ -58,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) gates_kernel(cs::Gates<T> g, int lan
 
 template <class T, int V>
 __global__ void __launch_bounds__(kThreads) gates_grad_kernel(cs::GatesGrad<T> g, int lanes) {
-  each_pack<T, V>(g, lanes, [&](int64_t row, int64_t column) {
+  each_pack<V>(g.rows, g.hidden, lanes, [&](int64_t row, int64_t column) {
     const int64_t H = g.hidden, wide = row * 3 * H + column;
     Pack<T, V> into = at<T, V>(g.into + row * H + column), grad_from_input[3] = {}, grad_from_memory{};
     if (g.mask[row]) {
@@ -94,27 +80,12 @@ bool is_valid(const cs::Gates<T>& g) {
   return g.rows >= 0 && g.hidden >= 0 && (g.rows == 0 || g.hidden == 0 || (g.from_input && g.from_memory && g.memory && g.mask));
 }
 
-// Calls start(blocks, lanes, V as a type's number) with packs as wide as all of `pointers` allow.
-template <class T, class F>
-int launched(const cs::Gates<T>& g, std::initializer_list<const T*> pointers, int device, F start) {
-  constexpr int kWide = 16 / sizeof(T);
-  bool wide = true;
-  for (const T* pointer : pointers) wide = wide && cs::fits<kWide>(pointer, g.hidden);
-  const int lanes = cs::lanes_for((g.hidden + (wide ? kWide : 1) - 1) / (wide ? kWide : 1));
-  const int64_t blocks = (g.rows + kThreads / lanes - 1) / (kThreads / lanes);
-  if (blocks > INT64_C(0x7fffffff)) return CS_ERROR_ARGUMENT;
-  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) return cs::report(error);
-  if (wide) start(static_cast<unsigned>(blocks), lanes, std::integral_constant<int, kWide>());
-  else start(static_cast<unsigned>(blocks), lanes, std::integral_constant<int, 1>());
-  return cs::report(cudaGetLastError());
-}
-
 template <class T>
 int run(const cs::Gates<T>& g, const Launch& how) {
   if (!is_valid(g)) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.hidden == 0) return CS_OK;
   if (!g.out) return CS_ERROR_ARGUMENT;
-  return launched<T>(g, {g.from_input, g.from_memory, g.memory, g.out}, how.device, [&](unsigned blocks, int lanes, auto wide) {
+  return cs::launch_packs<T>(g.rows, g.hidden, {g.from_input, g.from_memory, g.memory, g.out}, how.device, [&](unsigned blocks, int lanes, auto wide) {
     gates_kernel<T, wide.value><<<blocks, kThreads, 0, how.on()>>>(g, lanes);
   });
 }
@@ -124,8 +95,8 @@ int run(const cs::GatesGrad<T>& g, const Launch& how) {
   if (!is_valid(g)) return CS_ERROR_ARGUMENT;
   if (g.rows == 0 || g.hidden == 0) return CS_OK;
   if (!g.into || !g.grad_from_input || !g.grad_from_memory) return CS_ERROR_ARGUMENT;
-  return launched<T>(g, {g.from_input, g.from_memory, g.memory, g.into, g.grad_from_input, g.grad_from_memory, g.grad_memory}, how.device,
-                     [&](unsigned blocks, int lanes, auto wide) {
+  return cs::launch_packs<T>(g.rows, g.hidden, {g.from_input, g.from_memory, g.memory, g.into, g.grad_from_input, g.grad_from_memory, g.grad_memory},
+                             how.device, [&](unsigned blocks, int lanes, auto wide) {
     gates_grad_kernel<T, wide.value><<<blocks, kThreads, 0, how.on()>>>(g, lanes);
   });
 }
