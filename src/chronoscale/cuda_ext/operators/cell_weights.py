@@ -34,18 +34,22 @@ class CellWeights(NamedTuple):
 
 
 class CellWeightGradients:
-    """Gradients of a recurrent cell's weights, which the CPU kernels' backward pass adds up block by block of rows."""
+    """Gradients of a recurrent cell's weights, which the CPU kernels' backward pass adds up block by block of rows.
+
+    Those of the matrices are summed transposed, [D, G H] and [H, G H]: a product x^T gates takes less time than gates^T x.
+    """
 
     def __init__(self, weights: CellWeights) -> None:
-        self.all = CellWeights(*(torch.zeros_like(part, memory_format=torch.contiguous_format) for part in weights))
+        self._input, self._state = (part.new_zeros(part.shape[::-1]) for part in (weights.weight_ih, weights.weight_hh))
+        self._input_bias, self._state_bias = (part.new_zeros(len(part)) for part in (weights.bias_ih, weights.bias_hh))
 
     def add_input(self, gates: Tensor, x: Tensor) -> None:
         """Add a block of rows' share to the gradients of weight_ih and bias_ih, in the backward pass of a cell's CPU kernels.
 
         gates [r, G H]: gradients before the activations; x [r, D]: the block's input.
         """
-        self.all.weight_ih.addmm_(gates.t(), x)
-        self.all.bias_ih.add_(gates.sum(0))
+        self._input.addmm_(x.t(), gates)
+        self._input_bias += gates.sum(0)
 
     def add_state(self, gates: Tensor, h: Tensor | None) -> None:
         """Add a block of rows' share to the gradients of weight_hh and bias_hh, in the backward pass of a cell's CPU kernels.
@@ -53,8 +57,17 @@ class CellWeightGradients:
         gates [r, G H]: gradients before the activations; h [r, H]: the block's state; None: zeros.
         """
         if h is not None:
-            self.all.weight_hh.addmm_(gates.t(), h)
-        self.all.bias_hh.add_(gates.sum(0))
+            self._state.addmm_(h.t(), gates)
+        self._state_bias += gates.sum(0)
+
+    def collect(self) -> CellWeights:
+        """Return the gradients of the weights, once all blocks have been added, contiguous."""
+        return CellWeights(self._input.t().contiguous(), self._state.t().contiguous(), self._input_bias, self._state_bias)
+
+
+def kernel_rows(tensor: Tensor | None, block: slice) -> Tensor | None:
+    """Return a block of a tensor's rows as kernels read them: contiguous, without the lazy negation bit. None of None."""
+    return None if tensor is None else tensor[block].resolve_neg().contiguous()
 
 
 def empty_gradient(tensor: Tensor | None, wanted: bool = True) -> Tensor | None:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from chronoscale.cuda_ext.native.backend import BackendName, select_kernels_without_cuda
-from chronoscale.cuda_ext.operators.cell_weights import CellWeightGradients, CellWeights, check_cell, empty_gradient
+from chronoscale.cuda_ext.operators.cell_steps import lstm_step, lstm_step_grad
+from chronoscale.cuda_ext.operators.cell_weights import CellWeightGradients, CellWeights, check_cell, empty_gradient, kernel_rows
 from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
 from chronoscale.cuda_ext.reference import aggregation as aggregation_reference
 
@@ -47,18 +48,14 @@ class _Lstm(torch.autograd.Function):
             block_gates = torch.addmm(bias, x[block], w.weight_ih.t(), out=gates[block])
             if h is not None:
                 block_gates.addmm_(h[block], w.weight_hh.t())
-            input_forget, cell, output = block_gates.split([2 * hidden, hidden, hidden], 1)
-            input_gate, forget_gate = input_forget.sigmoid_().chunk(2, 1)
-            memory = torch.mul(input_gate, cell.tanh_(), out=new_c[block])
-            if c is not None:
-                memory.addcmul_(forget_gate, c[block])
-            torch.tanh(memory, out=new_h[block]).mul_(output.sigmoid_())
+            lstm_step(block_gates, None, None, kernel_rows(c, block), None, block_gates, new_h[block], new_c[block])
         ctx.save_for_backward(x, h, c, *weights, gates, new_c)
+        ctx.set_materialize_grads(False)
         return new_h, new_c
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         x, h, c, *weights, gates, new_c = ctx.saved_tensors
         w, (grad_h, grad_c), needs = CellWeights(*weights), gradients, ctx.needs_input_grad
         to_x, to_h, to_c, to_weights = (
@@ -68,37 +65,18 @@ class _Lstm(torch.autograd.Function):
             CellWeightGradients(w),
         )
         width = len(w.weight_hh)
-        gate_grads = grad_h.new_empty(longest_block(len(x), width), width)
+        gate_grads = gates.new_empty(longest_block(len(x), width), width)
+        if grad_h is None:
+            grad_h = torch.zeros_like(new_c)
         for block in row_blocks(len(x), width):
-            block_grads = gate_grads[: block.stop - block.start]
-            memory = _write_gate_gradients(
-                gates[block], None if c is None else c[block], new_c[block], grad_h[block], grad_c[block], block_grads
-            )
+            block_grads, old_c, into_h = gate_grads[: block.stop - block.start], kernel_rows(c, block), kernel_rows(grad_h, block)
+            assert into_h is not None
+            into_c, to_old_c = kernel_rows(grad_c, block), None if to_c is None else to_c[block]
+            lstm_step_grad(gates[block], old_c, None, new_c[block], into_h, into_c, None, None, block_grads, to_old_c)
             to_weights.add_input(block_grads, x[block])
             to_weights.add_state(block_grads, None if h is None else h[block])
             if to_x is not None:
                 torch.mm(block_grads, w.weight_ih, out=to_x[block])
             if to_h is not None:
                 torch.mm(block_grads, w.weight_hh, out=to_h[block])
-            if to_c is not None:
-                to_c[block] = memory
-        return to_x, to_h, to_c, *to_weights.all
-
-
-def _write_gate_gradients(gates: Tensor, c: Tensor | None, new_c: Tensor, grad_h: Tensor, grad_c_out: Tensor, out: Tensor) -> Tensor:
-    """Write a block's gradients before the activations into `out` [r, 4 H]; return the gradient of c [r, H]."""
-    input_gate, forget_gate, cell, output = gates.chunk(4, 1)
-    to_input_gate, to_forget_gate, to_cell, to_output = out.chunk(4, 1)
-    tanh_c = new_c.tanh()
-    torch.mul(grad_h, tanh_c, out=to_output)
-    grad_c = torch.addcmul(grad_c_out, grad_h * output, 1 - tanh_c * tanh_c)
-    torch.mul(grad_c, cell, out=to_input_gate)
-    torch.mul(grad_c, input_gate, out=to_cell)
-    if c is None:
-        to_forget_gate.zero_()
-    else:
-        torch.mul(grad_c, c, out=to_forget_gate)
-    for part, gate in ((to_input_gate, input_gate), (to_forget_gate, forget_gate), (to_output, output)):
-        part.mul_(gate * (1 - gate))
-    to_cell.mul_(1 - cell * cell)
-    return grad_c.mul_(forget_gate)
+        return to_x, to_h, to_c, *to_weights.collect()
