@@ -77,7 +77,7 @@ struct Results {
   std::vector<float> aggregate, sums, touched, weights, maximum, denominator, edges, row, rebuilt_values;
   std::vector<float> summed, mixed, of_edges, softened, hardened, gathered;
   std::vector<float> shares, attended, into_wanted, into_source, into_edge, into_clock;
-  std::vector<float> both, memory, to_given, to_kept, to_memory, cosine, sine;
+  std::vector<float> both, memory, to_given, to_kept, to_memory, cosine, sine, of_lstm, of_gru;
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   std::vector<int32_t> unique, far_unique, kept, kept_event, kept_count;
   std::vector<float> kept_weight;
@@ -90,6 +90,7 @@ struct Results {
         iteration(kGroups), gpu(kGroups), slot(kGroups), mate(kGroups), exchanged(kGroups, -1), neighbor(kRoots * kFanout), event(kRoots * kFanout), found(kRoots) {
     attend(g);
     recur(g);
+    of_lstm = step(g, true), of_gru = step(g, false);
     along_edges(g);
     compress(g);
     require(cs_aggregate_f32(kNodes, g.indptr.data(), g.indices.data(), g.values.data(), g.into.data(), kWidth, aggregate.data()));
@@ -170,8 +171,27 @@ struct Results {
     require(cs_encode_f32(kTargets * kSlots, kClock, g.elapsed.data(), g.left.data(), g.right.data(), cosine.data(), sine.data()));
   }
 
+  // A step of an LSTM or a GRU and its gradients, products read and their gradients added through an index: all arrays, one after another.
+  std::vector<float> step(const Given& g, bool lstm) const {
+    const int64_t wide = kNodes * 4 * kHidden, narrow = kNodes * kHidden;
+    std::vector<float> all(4 * wide + 5 * narrow);
+    for (int64_t i = 0; i < wide; ++i) all[i] = g.into[i % g.into.size()] - 0.5f;
+    float *const products = all.data(), *const gates = products + wide, *const to_products = gates + wide, *const to_state = to_products + wide;
+    float *const h = to_state + wide, *const c = h + narrow, *const to_old = c + narrow, *const old = to_old + narrow, *const into = old + narrow;
+    for (int64_t i = 0; i < narrow; ++i) old[i] = into[i] = g.into[i];
+    const int32_t *const read = g.targets.data(), *const parent = g.targets.data();
+    if (lstm) {
+      require(cs_lstm_step_f32(kNodes, kHidden, products, read, products, old, parent, gates, h, c));
+      require(cs_lstm_step_grad_f32(kNodes, kHidden, gates, old, parent, c, into, into, read, to_products, to_state, to_old));
+    } else {
+      require(cs_gru_step_f32(kNodes, kHidden, products, read, products, 0, old, parent, gates, h));
+      require(cs_gru_step_grad_f32(kNodes, kHidden, gates, old, parent, into, read, 1, to_products, to_state, to_old));
+    }
+    return all;
+  }
+
   bool operator==(const Results& o) const {
-    return kept == o.kept && kept_event == o.kept_event && kept_count == o.kept_count && kept_weight == o.kept_weight && summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
+    return of_lstm == o.of_lstm && of_gru == o.of_gru && kept == o.kept && kept_event == o.kept_event && kept_count == o.kept_count && kept_weight == o.kept_weight && summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
            gathered == o.gathered && unique == o.unique && far_unique == o.far_unique && place == o.place && far_place == o.far_place &&
            rows_of == o.rows_of && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
            into_edge == o.into_edge && into_clock == o.into_clock && memory == o.memory &&

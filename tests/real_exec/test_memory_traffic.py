@@ -11,6 +11,7 @@ from emulation.stand_in import emulated
 from torch import Tensor, nn
 
 from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.cell_steps import gru_step, gru_step_grad, lstm_step, lstm_step_grad
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.real_exec.measurement.kernels import KernelCounter
 
@@ -89,6 +90,31 @@ def test_a_step_of_a_cell(kind: str, forward: int, backward: int) -> None:
         torch.autograd.grad(outputs, [*arguments, *cell.parameters()], into)
     assert counter.count == (6 if kind == "lstm" else 8)
     assert counter.bytes == 4 * (rows * width * backward + 2 * weights)
+
+
+def test_steps_of_cells_move_their_operands_once() -> None:
+    """Numbers a row, of width H. An LSTM: products and state 4 H each, memory H, gates 4 H, memory and state written; backwards gates 4 H,
+    memories and gradients 2 H each, 4 H written, as many of the products read and written, and H of the memory. A GRU likewise.
+    """
+    tensor = lambda times, rows=R: torch.zeros(rows, times * K)  # noqa: E731
+    read = torch.arange(R, dtype=torch.int32)
+    with_all = lstm_step, (tensor(4, 20), read, tensor(4), tensor(1, 20), read, tensor(4), tensor(1), tensor(1))
+    alone = lstm_step, (tensor(4), None, None, None, None, tensor(4), tensor(1), tensor(1))
+    backwards = (
+        lstm_step_grad,
+        (tensor(4), tensor(1), read, tensor(1), tensor(1), tensor(1), read, tensor(4, 20), tensor(4), tensor(1)),
+    )
+    first = gru_step, (tensor(3), None, torch.zeros(3 * K), None, None, tensor(4), tensor(1))
+    gru_backwards = gru_step_grad, (tensor(4), tensor(1), None, tensor(1), None, tensor(3), tensor(3), tensor(1))
+    with emulated():
+        for (step, operands), numbers, ids in (
+            (with_all, 4 + 4 + 1 + 4 + 2, 2),
+            (alone, 4 + 4 + 2, 0),
+            (backwards, 4 + 2 + 2 + 4 + 8 + 1, 2),
+            (first, 3 + 4 + 1, 0),
+            (gru_backwards, 4 + 1 + 1 + 3 + 6 + 1, 0),
+        ):
+            assert moved(lambda step=step, operands=operands: step(*operands)) == 4 * R * (numbers * K + ids)  # type: ignore[misc]
 
 
 def test_our_kernels_read_a_row_for_every_edge() -> None:
