@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from emulation.builder import compiler, library
 from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
+from pretended import CUDA, pretended
 from profiles import examples
 from torch import Tensor
 
@@ -238,6 +240,21 @@ def test_float32_is_as_near_as_torchs_cell(backend: str, device: str, kind: str,
     mine = ours(single, single.read, single.from_state, getattr(single, state), single.parent, backend)
     for one, other, true in zip(mine, others, right, strict=True):
         assert (one - true).abs().max() <= 4 * (other - true).abs().max() + 2e-7
+
+
+@pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pretended_gpu_minds_nothing(kind: str, emulation: None) -> None:
+    o = Operands(kind, 11, 36, dtype=torch.float32)
+    state = o.c if kind == "lstm" else o.h
+    wanted = torchs(o, o.read, o.from_state, state, o.parent)
+    with pretended(library()) as findings:
+        for name in ("products", "from_state", "h", "c", "grad_h", "grad_c", "read", "parent", "_like"):
+            setattr(o, name, getattr(o, name).to(CUDA))
+        mine = ours(o, o.read, o.from_state, o.c if kind == "lstm" else o.h, o.parent, "cuda")
+        mine = [part.cpu() for part in mine]
+    assert not findings, str(findings)
+    agree(mine, wanted, torch.float32)
 
 
 @needs_cpu
