@@ -2,7 +2,8 @@
 
 `ours` are `lstm` and `gru` as models call them. `before`: the same blocks of rows, an LSTM's gates by torch's operators, a GRU's by the
 kernel `gates` and by torch's operators that keep what its gradient needs. `torch`: its own cell. Inputs are as wide as states; a state is
-there, and everything asks for a gradient. `products`: what no step can spare, its two matrix products forward (four backward), whole.
+there, and everything asks for a gradient. `products`: what no step can spare, its two matrix products forward, four backward, in the same
+blocks.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators.cell_weights import CellWeights
 from chronoscale.cuda_ext.operators.gru import gru
 from chronoscale.cuda_ext.operators.lstm import lstm
+from chronoscale.cuda_ext.operators.row_blocks import longest_block, row_blocks
 
 Form = Callable[[], tuple[Tensor, ...]]
 
@@ -45,18 +47,25 @@ def gru_forms(x: Tensor, h: Tensor, weights: CellWeights) -> dict[str, Form]:
 
 def products(x: Tensor, h: Tensor, weights: CellWeights, backward: bool) -> Call:
     """Return the matrix products of a step: of input and state with their weights, or of gradients with both."""
-    x, h, matrices = x.detach(), h.detach(), [weight.detach() for weight in weights[:2]]
-    gates = torch.empty(len(x), len(matrices[0]))
+    x, h, input_weight, state_weight = (part.detach() for part in (x, h, *weights[:2]))
+    width = len(input_weight)
+    gates = normal("cpu", longest_block(len(x), width), width)
+    gradients = [
+        (rows, weight, torch.empty_like(rows), torch.zeros_like(weight.t())) for rows, weight in ((x, input_weight), (h, state_weight))
+    ]
 
     def forward() -> None:
-        for rows, weight in zip((x, h), matrices, strict=True):
-            torch.mm(rows, weight.t(), out=gates)
+        for block in row_blocks(len(x), width):
+            part = torch.mm(x[block], input_weight.t(), out=gates[: block.stop - block.start])
+            part.addmm_(h[block], state_weight.t())
 
     def backwards() -> None:
-        for rows, weight in zip((x, h), matrices, strict=True):
-            torch.mm(gates, weight), torch.mm(rows.t(), gates)
+        for block in row_blocks(len(x), width):
+            part = gates[: block.stop - block.start]
+            for rows, weight, to_rows, to_weight in gradients:
+                torch.mm(part, weight, out=to_rows[block])
+                torch.mm(rows[block].t(), part, out=to_weight)
 
-    gates.normal_()
     return backwards if backward else forward
 
 
