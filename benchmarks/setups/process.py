@@ -52,7 +52,8 @@ def fresh(work: Callable[..., T], *given: object) -> T:
 
 
 def bytes_held(epoch: Callable[[], object]) -> int:
-    """Return the most bytes that torch's profiler saw at once, beyond what was there before."""
+    """Return the most bytes that torch's profiler saw at once, beyond what was there before: of what the calling thread takes and gives
+    back, for it sees no other thread."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         epoch()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,21 +1,19 @@
 """Planned peaks of epochs are near what torch allocates on a CPU: snapshots on one rank, sliding windows on one and on two.
 
-`taken / planned` is exact but for the allocator, and on two ranks for the order in which two threads take and give back. Two epochs: the
-first takes the optimiser's moments, the profiler watches the second, which draws as the plan does. A contestant is a rank.
+`taken / planned` is exact but for the allocator: all rows run on one thread, ranks are virtual, and the plan is replayed alike, for torch's
+profiler sees one thread alone. `planned beside, MB` is the plan where rows run beside communication, at a datasheet's times, as users
+see it. Two epochs: the first takes the optimiser's moments, the profiler watches the second, which draws as the plan does. A contestant
+is a rank.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from core.case import Case, Passes, Setting, Subject
 from setups.data import sequence_of
 from setups.process import bytes_held
@@ -26,8 +24,9 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.execution.interpreter import execute
-from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
+from chronoscale.real_exec.execution.lanes import INLINE
 from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -50,42 +49,47 @@ WINDOWS = (
 WINDOWED = {name for name, *_ in WINDOWS}
 
 
-def on_rank(rank: int, ranks: int, data: str, name: str, kind: str, layers: int, hidden: int, folder: Path) -> None:
-    """Write a rank's planned and taken bytes to a file."""
-    dist.init_process_group("gloo", f"file://{folder / 'meeting'}", rank=rank, world_size=ranks)
+def measure(ranks: int, data: str, name: str, kind: str, layers: int, hidden: int, setting: Setting) -> Passes:
+    """Execute on all ranks, once to watch each of them."""
+    return {f"rank {rank}": [figures(rank, ranks, data, name, kind, layers, hidden)] for rank in range(ranks)}
+
+
+def figures(watched: int, ranks: int, data: str, name: str, kind: str, layers: int, hidden: int) -> dict[str, float]:
+    """Return a rank's planned and taken bytes."""
     start, whole, windowed = time.perf_counter(), sequence_of(data), name in WINDOWED
     sequence = SnapshotSequence.from_snapshots([whole[t] for t in range(max(len(whole) - SNAPSHOTS, 0), len(whole))], data)
     inputs = 2 if windowed else hidden
     shape = model_shape(kind, inputs, hidden, layers, 2) if windowed else model_shape(kind, inputs, hidden, layers)
     hyper = Hyper(recency=Recency(Decay(2, 6, 0.05), CHUNKS), task="degrees") if windowed else Hyper()
-    machine = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
-    if not windowed:
-        machine = replace(machine, device=replace(machine.device, streams=INLINE))
+    beside = presets.local_cpu(ranks, 1e12, Link(1e9, 1e-4))
+    machine = replace(beside, device=replace(beside.device, streams=INLINE))
     costs, chunks = DatasheetCosts(machine.device), cut_into_chunks(sequence, CHUNKS) if windowed else None
-    with open_context(Settings(device="cpu")) as context:
-        chunking = None if chunks is None else ExactChunking(sequence, chunks)
-        work = Workload(data, statistics_of(sequence), shape, hyper, chunking=chunking)
-        schedule = strategy(name).plan(work, ranks, costs)
-        planned = float(peaks(schedule, replay(schedule, machine, costs))[rank])
-        learner = learner_of(ModelChoice(kind, hidden, layers, inputs), context, *((2,) if windowed else ()))
-        if chunks is not None:
-            material = SnapshotMaterial(sequence, 2, task="degrees")
-            program, lanes = WindowProgram(schedule, material, chunks, learner, hyper, context), context.lanes(schedule)
-        else:
-            material = SnapshotMaterial(sequence, inputs, weighted=shape.spatial == "gcn")
-            program, lanes = SnapshotProgram(schedule, material, learner, hyper, context), CpuLanes(False)
-        execute(schedule, program, lanes, "cpu")
-        program.epoch = 0
-        peak = bytes_held(partial(execute, schedule, program, lanes, "cpu"))
-        taken = peak + 16 * shape.parameters  # parameters, gradients and moments were taken before
-    figures = {"seconds": time.perf_counter() - start, "planned, MB": planned / 1e6, "taken / planned": taken / planned}
-    (folder / f"rank-{rank}.json").write_text(json.dumps(figures))
+    chunking = None if chunks is None else ExactChunking(sequence, chunks)
+    schedule = strategy(name).plan(Workload(data, statistics_of(sequence), shape, hyper, chunking=chunking), ranks, costs)
+    planned, planned_beside = (float(peaks(schedule, replay(schedule, each, costs))[watched]) for each in (machine, beside))
 
+    def epochs(rank: VirtualRank) -> int:
+        """Execute two epochs; return the bytes that the watched rank holds in the second, 0 for others."""
+        with open_context(Settings(device="cpu"), rank) as context:
+            learner = learner_of(ModelChoice(kind, hidden, layers, inputs), context, *((2,) if windowed else ()))
+            program: WindowProgram | SnapshotProgram
+            if chunks is not None:
+                material = SnapshotMaterial(sequence, 2, task="degrees")
+                program = WindowProgram(schedule, material, chunks, learner, hyper, context)
+            else:
+                material = SnapshotMaterial(sequence, inputs, weighted=shape.spatial == "gcn")
+                program = SnapshotProgram(schedule, material, learner, hyper, context)
+            epoch = partial(execute, schedule, program, context.lanes(schedule), "cpu")
+            epoch()
+            program.epoch = 0
+            if rank.rank == watched:
+                return bytes_held(epoch)
+            epoch()
+            return 0
 
-def measure(ranks: int, data: str, name: str, kind: str, layers: int, hidden: int, setting: Setting) -> Passes:
-    """Execute on all ranks."""
-    mp.spawn(on_rank, (ranks, data, name, kind, layers, hidden, setting.scratch), nprocs=ranks)
-    return {f"rank {rank}": [json.loads((setting.scratch / f"rank-{rank}.json").read_text())] for rank in range(ranks)}
+    taken = max(run_virtual(epochs, ranks, name)) + 16 * shape.parameters  # parameters, gradients and moments were taken before
+    sizes = {"planned, MB": planned / 1e6, "planned beside, MB": planned_beside / 1e6, "taken / planned": taken / planned}
+    return {"seconds": time.perf_counter() - start, **sizes}
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -20,7 +20,7 @@ from chronoscale.simulator import presets
 from chronoscale.strategies.costing.curves import PLACED, RANGED, curves
 from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
-from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, REMAPPED
+from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, RECENT_STATES, REMAPPED
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
 from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
@@ -79,7 +79,7 @@ def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch
         covers(result, strategy(name).plan(work, ranks, COSTS))
 
 
-BLOCKS = (FLAREDTDG, REMAPPED, FULL_HISTORY, RECENT_ONLY)
+BLOCKS = (FLAREDTDG, REMAPPED, FULL_HISTORY, RECENT_ONLY, RECENT_STATES)
 WINDOWED = [("t-gcn", Decay(2, 4, 0.2), "exact"), ("evolvegcn-h", Decay(1, 3, 0.1), "exact"), ("mpnn-lstm", Decay(2, 0, 1.0), "exact")]
 WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", Decay(2, 3, 0.5), "as-published")]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from chronoscale.strategies.baselines.snapshots.esdg import ESDG
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.issue_order import one_by_one
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
-from chronoscale.strategies.flaredtdg.strategy import IN_ORDER, REMAPPED
+from chronoscale.strategies.flaredtdg.strategy import FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED
 from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
@@ -37,8 +36,12 @@ from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recenc
 LEAST = 16  # nodes of a generated graph
 LASTING = 2  # windows of a rank in a probe: the first pays for what another schedule left in the caches, and two may be in turn
 SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
+BETWEEN = 3  # snapshots of a sampled window: one is neither its first nor its last
 PAIRED = Reuse(snapshots=True, groups=True)
 CHANGES = ("map", "delta", "kept")  # ways to run a group: as what changed
+FALLING, KEPT = "falling", "-kept"  # labels of graphs: snapshots in falling order; all nodes in the chunk that is kept for longest
+SHRINKING = (IN_ORDER, replace(REMAPPED, policy=one_by_one))  # windows that keep less of older snapshots
+WHOLE = tuple(replace(planner, policy=one_by_one) for planner in (FULL_HISTORY, RECENT_ONLY, RECENT_STATES))  # that keep all
 WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of a rank after the other or two in turn
 
 
@@ -246,7 +249,8 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     which makes the largest blocks and the smallest.
 
     Snapshots run one after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
-    planned. They are built anew as well as shrunk: other strategies of this kind have rows of the same sizes.
+    planned. Old snapshots are shrunk, built anew, or whole, and windows of recent ones alone begin without a state: each is another
+    implementation of some operation. Whole ones are not timed once more in another order, or with other chunks that are kept.
     """
     recency, stats = hyper.recency, statistics_of(snapshots)
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
@@ -254,15 +258,18 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     depth = WindowRetention(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
     longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
     own = cut_into_chunks(snapshots, recency.chunks).assignment
-    graphs = {"rising": (_concatenate(snapshots, by), own), "falling": (_concatenate(snapshots, by[::-1]), own)}
+    graphs = {"rising": (_concatenate(snapshots, by), own), FALLING: (_concatenate(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
         count = max(int(stats.num_nodes * scale), LEAST)
         static = min(2 * max(edges, 8), count * (count - 1) // 4)
         graph = GrowthGraph.rmat(count, static, length, 0.1, seed, trend=np.full(length, 0.5)).sequence().without_self_edges()
         node = np.arange(count, dtype=np.int32)
         graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
-        graphs[f"n{count}-e{edges}-kept"] = graph, 0 * node + longest
-    for (label, (sequence, chunk)), planner in product(graphs.items(), (IN_ORDER, replace(REMAPPED, policy=one_by_one))):
+        graphs[f"n{count}-e{edges}{KEPT}"] = graph, 0 * node + longest
+    for label, planner in ((label, planner) for label in graphs for planner in (*SHRINKING, *WHOLE)):
+        if planner in WHOLE and label.endswith((FALLING, KEPT)):
+            continue
+        sequence, chunk = graphs[label]
         work = Workload(label, statistics_of(sequence), model, hyper, chunking=ExactChunking(sequence, Chunks(chunk, recency.chunks)))
         schedule = planner.plan(work, ranks, UNUSED)
         still = replace(WindowRetention.of(schedule), still=True)
@@ -283,9 +290,10 @@ def _around(
 
 
 def _sampled_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Yield probes of DynaGraph on windows of two snapshots: what a row costs does not depend on how many a window has."""
-    short = replace(hyper, recency=Recency(Decay(2, 0, 1.0), 1))
-    for label, sequence in _around(snapshots, statistics_of(snapshots), 2 + hyper.horizon, hyper.horizon, seed):
+    """Yield probes of DynaGraph on windows of up to three snapshots: of more, those between the first and the last cost alike."""
+    length = min(hyper.recency.decay.window, BETWEEN)
+    short = replace(hyper, recency=Recency(Decay(length, 0, 1.0), 1))
+    for label, sequence in _around(snapshots, statistics_of(snapshots), length + hyper.horizon, hyper.horizon, seed):
         whole = ExactChunking(sequence, Chunks(np.zeros(sequence.num_nodes, np.int32), 1))  # vertices are dealt, not cut
         work = Workload(label, statistics_of(sequence), model, short, chunking=whole)
         yield Probe(f"{label}-sampled-{ranks}", sequence, DynaGraph().plan(work, ranks, UNUSED), short)

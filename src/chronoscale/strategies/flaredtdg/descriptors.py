@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from chronoscale.strategies.costing.kernels import DESCRIPTORS, Kernels
 from chronoscale.strategies.flaredtdg.issue_order import Slot
 from chronoscale.strategies.flaredtdg.kernels import RETURNS, law_variables
-from chronoscale.strategies.flaredtdg.sites import WindowSites
+from chronoscale.strategies.flaredtdg.sites import Mask, WindowSites
 from chronoscale.strategies.schedule import Ints, Op
+from chronoscale.strategies.snapshots.cell_variants import CellAggregate, CellBackward, CellNumbering, CellTemporal
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns, working_numbers
 from chronoscale.strategies.snapshots.targets import LOGIT, PAIR, READOUT_KERNELS, predictions
@@ -31,23 +32,64 @@ class Descriptors(WindowSites):
         layer = slot.layer
         end = len(self.level) - 1
         if slot.op is Op.REMAP:
-            return {name: size for name, size in cells.transfer(at).items() if name != "bytes"}
+            row = {name: size for name, size in cells.transfer(at).items() if name != "bytes"}
+            return {**row, "variant": np.full_like(at.rows, CellNumbering.REBUILT)}
         if slot.op is Op.BACKWARD:
-            row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False)
+            row = cells.backward(at, layer, slot.step == 0, slot.step == end, received=False, predicts=slot.step in self.predicting)
             own = FP32 * working_numbers(self.workload.model, at.rows, layer)
             if layer + 1 == self.workload.model.layers:
                 row, own = cells.with_pairs(row, *self.pair_work(slot.step)), own + self._pair_memory(slot.step)
-            return {**row, "alloc": row["alloc"] + own, "free": row["free"] + own + self._states_freed(slot)}
+            memory = {"alloc": row["alloc"] + own, "free": row["free"] + own + self._states_freed(slot)}
+            return {**row, **memory, "variant": self._backward_variant(slot, row["variant"])}
         if slot.op is Op.TEMPORAL:
             row, (joined, freed) = cells.stage(slot.op, at, layer), self._states(slot)
-            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + freed}
+            return {**row, "alloc": row["alloc"] + joined, "free": row["free"] + freed, "variant": self._temporal_variant(slot)}
         if slot.op is Op.ALLTOALL:
             return cells.halo_gradient(at, layer) if slot.back else cells.halo(at, layer)
         if slot.op is Op.ALLGATHER and layer == self.workload.model.layers:
             return cells.gather_readouts(at, self.pair_work(slot.step)[0])
         if slot.op is Op.ALLGATHER:
             return cells.gather_gradient(at, layer) if slot.back else cells.gather(at, layer)
-        return cells.stage(slot.op, at, layer)
+        row = cells.stage(slot.op, at, layer)
+        return {**row, "variant": self._aggregate_variant(slot)} if slot.op is Op.AGGREGATE else row
+
+    def _begins(self) -> Mask:
+        """Return on which sites a window's oldest snapshot begins without a state, bool [iterations * ranks]."""
+        return self.per_rank(self.first | (not self.keeping.inherits))
+
+    def _scatters(self, layer: int) -> bool:
+        """Return whether states of a layer are put where their nodes stand among all rows, which are no prefixes of each other."""
+        return not self.shrinks and not self.workload.model.evolves_weights and self.workload.model.recurs(layer)
+
+    def _temporal_variant(self, slot: Slot) -> Ints:
+        """Return which implementation runs a recurrent step, int64 [iterations * ranks]."""
+        step, oldest = slot.step, CellTemporal.INHERITED
+        if self._scatters(slot.layer):
+            later = oldest = CellTemporal.SCATTERED
+        else:
+            joins = step > 0 and self.level[step - 1] > self.level[step] and not self.workload.model.evolves_weights
+            later = CellTemporal.JOINED if joins else CellTemporal.ON
+        initial = CellTemporal.ON if self.workload.model.evolves_weights else CellTemporal.FIRST
+        return np.where((step == 0) & self._begins(), initial, oldest if step == 0 else later).astype(np.int64)
+
+    def _backward_variant(self, slot: Slot, parts: Ints) -> Ints:
+        """Return the parts of a window's gradient row (`CellBackward`), int64 [iterations * ranks]. parts: those of its cell, whose oldest
+        snapshot has an inherited state, which needs no gradient, or none; evolving weights begin with trained ones."""
+        begins, evolves = self._begins(), self.workload.model.evolves_weights
+        if slot.step > 0 or not self.workload.model.recurs(slot.layer):
+            return parts | CellBackward.SCATTERED * self._scatters(slot.layer)
+        parts = parts & ~(CellBackward.STATE | CellBackward.BEFORE)
+        state, before = ~begins | evolves, begins & evolves
+        scattered = ~begins & self._scatters(slot.layer)
+        return parts | CellBackward.STATE * state | CellBackward.BEFORE * before | CellBackward.SCATTERED * scattered
+
+    def _aggregate_variant(self, slot: Slot) -> Ints:
+        """Return which implementation runs an aggregation, int64 [iterations * ranks]."""
+        variables = law_variables(self.level, slot.step, slot.layer, self.per_rank(self.first), self._begins(), self.shrinks)
+        if slot.layer == 0:
+            return np.where(variables["cuts"], CellAggregate.CUT, CellAggregate.DATA).astype(np.int64)
+        there = np.asarray(variables["stays"]) | (slot.layer > 1)
+        return np.where(there, CellAggregate.TRACKED, CellAggregate.TURNED).astype(np.int64)
 
     def _pair_memory(self, step: int) -> Ints:
         """Return the bytes of a step's pairs, which come to the device for its loss, and of what the loss takes, int64 [iterations *

@@ -14,6 +14,7 @@ from chronoscale.strategies.flaredtdg.issue_order import Slot, one_by_one
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import COLLECTIVES, Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.cell_variants import CellNumbering, CellTransfer
 from chronoscale.strategies.snapshots.rows import FP32
 
 UNKNOWN = Link(12.5e9, 1e-5)  # where costs know nothing of the network: 100 Gb/s
@@ -81,9 +82,11 @@ class Plan(Descriptors):
         row, full_row = (self.cells.transfer(self.region(step, level)) for level in (self.level_on_device(step), 0))
         remapped: tuple[Ints, ...] = ()
         if self.shrinks:
-            work = {name: row[name] for name in ("nodes", "edges", "rows")}
+            again = np.where(self.per_rank(self.numbered_first(step)), CellNumbering.COUNTED, CellNumbering.AGAIN)
+            work = {**{name: row[name] for name in ("nodes", "edges", "rows")}, "variant": again}
             remapped = (builder.add(Op.REMAP, Lane.HOST, here, work, {"bytes": full_row["bytes"] + row["bytes"]}, where=comes),)
-        return builder.add(Op.H2D, Lane.H2D, here, row, where=comes, after=remapped)
+        variant = {} if self.shrinks else {"variant": np.full(1, CellTransfer.NUMBERED)}
+        return builder.add(Op.H2D, Lane.H2D, here, row, variant, where=comes, after=remapped)
 
     def _add_synchronisation(
         self, builder: Builder, handles: dict[Slot, Ints], last: Ints, order: Ints, arrivals: dict[int, Ints], parameters: int

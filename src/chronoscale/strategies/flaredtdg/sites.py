@@ -94,6 +94,18 @@ class WindowSites:
         return self._seen_first[:, step]
 
     @cached_property
+    def _numbered_first(self) -> Mask:
+        """Mask of the places of windows at which a snapshot is read for the first time in an epoch, bool [iterations, window]."""
+        snapshot = self.newest[:, None] - np.arange(len(self.level))[::-1]
+        mask = np.zeros(snapshot.size, bool)
+        mask[np.unique(snapshot, return_index=True)[1]] = True
+        return mask.reshape(snapshot.shape)
+
+    def numbered_first(self, step: int) -> Mask:
+        """Return in which iterations the snapshot at a place of the window is read for the first time in an epoch, bool [iterations]."""
+        return self._numbered_first[:, step]
+
+    @cached_property
     def blocks(self) -> BlockCounts:
         """Rows and edges that each rank has of every snapshot, at every level of shrinking. Raises UserError where a model (EvolveGCN-H)
         summarises more nodes than are retained."""

@@ -15,6 +15,7 @@ from chronoscale.strategies.planning.builder import NONE, Blocks
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op
 from chronoscale.strategies.snapshots.cell_memory import RESULTS, CellMemory, Region, output_stage, stages
+from chronoscale.strategies.snapshots.cell_variants import CellBackward, CellTransfer, backward_variant, stage_variant
 from chronoscale.strategies.snapshots.rows import FP32, SCORE, Columns
 
 _NO_WORK = dict.fromkeys(("edges", "rows", "width", "flops"), np.zeros(1, np.int64))
@@ -42,12 +43,15 @@ class Cells(CellMemory):
         """Return the columns of the planned H2D row that sends a snapshot's own rows: adjacency and input features."""
         sizes = self.sizes(region, 0)
         moved = sizes["graph"] + sizes["features"]
-        return self._row(region, 0, ("graph", "features"), rows=region.rows, edges=region.edges + region.rows, bytes=moved)
+        edges = region.edges + region.rows
+        row = self._row(region, 0, ("graph", "features"), rows=region.rows, edges=edges, bytes=moved)
+        return _with_variant(row, CellTransfer.COPIED)
 
-    def stage(self, op: Op, region: Region, layer: int) -> Columns:
+    def stage(self, op: Op, region: Region, layer: int, first: bool = False) -> Columns:
         """Return the columns of the planned row of one operation (AGGREGATE, TRANSFORM or TEMPORAL) of a cell's forward pass.
 
-        A cell is one snapshot and one layer on one rank. region: the vertices and edges that it has there, int64 [n] each.
+        A cell is one snapshot and one layer on one rank. region: the vertices and edges that it has there, int64 [n] each. first: no state
+        comes before.
         """
         name, gives = RESULTS[op], []
         if op is Op.AGGREGATE and self.sums_data(layer) and not self.replicated:
@@ -55,7 +59,9 @@ class Cells(CellMemory):
         if op is output_stage(self.model, layer) and self.recomputes:
             results = (RESULTS[stage] for stage in stages(self.model, layer))
             gives += [result for result in results if result not in self.saved(layer)]
-        return self._work([op], region, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
+        row = self._work([op], region, layer, (name, "state") if op is Op.TEMPORAL else (name,), gives)
+        tracked = not (self.recomputes or self.sums_data(layer))
+        return _with_variant(row, stage_variant(op, tracked, first and not self.model.evolves_weights))
 
     def halo(self, region: Region, layer: int) -> Columns:
         """Return the columns of the planned ALLTOALL row that brings the remote rows that a cell reads; `bytes` is what a rank receives."""
@@ -102,16 +108,20 @@ class Cells(CellMemory):
         """Return the columns of the planned RECV row of the recurrent state, or of its gradient, from another snapshot's rank."""
         return self._row(region, layer, ("state",), width=self.model.width(layer), bytes=self.sizes(region, layer)["state"])
 
-    def forward(self, region: Region, layer: int) -> Columns:
+    def forward(self, region: Region, layer: int, first: bool) -> Columns:
         """Return the columns of the planned FORWARD row that computes a cell again from its inputs before its gradient (gradient
-        checkpointing)."""
-        return self._work(self.differentiable(layer), region, layer, self.recomputed(layer), ())
+        checkpointing). first: no state comes before."""
+        row = self._work(self.differentiable(layer), region, layer, self.recomputed(layer), ())
+        return _with_variant(row, stage_variant(Op.FORWARD, True, first and not self.model.evolves_weights))
 
-    def backward(self, region: Region, layer: int, first: bool, last: bool, received: bool) -> Columns:
+    def backward(self, region: Region, layer: int, first: bool, last: bool, received: bool, predicts: bool) -> Columns:
         """Return the columns of the planned BACKWARD row of a cell, without its transformation where the pass `splits`.
 
-        first, last: whether the snapshot is the first, the last of its group. received: whether its state came from another rank.
+        first, last: whether the snapshot is the first, the last of its group. received: whether its state came from another rank. predicts:
+        whether the snapshot has a prediction and a loss.
         """
+        begins = first and not self.model.evolves_weights  # which begin with trained ones
+        parts = backward_variant(layer > 0, self.model.recurs(layer), begins, last, predicts and layer + 1 == self.model.layers)
         ops = [op for op in self.differentiable(layer) if not (self.splits and op is Op.TRANSFORM)]
         recurs = self.model.recurs(layer)
         takes, gives = ["state"] * (recurs and not first), [*self.saved(layer)]
@@ -125,15 +135,17 @@ class Cells(CellMemory):
         elif layer:
             takes.append("input")
         if not self.splits:
-            return self._free_after(self._work(ops, region, layer, takes, gives, passes=2), region, layer)
+            row = self._free_after(self._work(ops, region, layer, takes, gives, passes=2), region, layer)
+            return _with_variant(row, parts)
         gives.remove("dense")
-        return self._work(ops, region, layer, takes, gives, passes=2)
+        return _with_variant(self._work(ops, region, layer, takes, gives, passes=2), parts)
 
     def backward_transform(self, region: Region, layer: int) -> Columns:
         """Return the columns of the planned BACKWARD row of a cell's transformation where the pass `splits`: remote ranks have returned
         their attention's gradients before it."""
         takes = ("input",) if layer else ()
-        return self._free_after(self._work([Op.TRANSFORM], region, layer, takes, ("dense", "wide"), passes=2), region, layer)
+        row = self._free_after(self._work([Op.TRANSFORM], region, layer, takes, ("dense", "wide"), passes=2), region, layer)
+        return _with_variant(row, CellBackward.CELL | CellBackward.SECOND | (CellBackward.UPPER if layer else CellBackward(0)))
 
     def _free_after(self, row: Columns, region: Region, layer: int) -> Columns:
         """Add to a cell's last gradient row what it frees: the rows from the layer above and, in the first layer, the snapshot."""
@@ -190,6 +202,11 @@ class Cells(CellMemory):
             "alloc": sum((sizes[n] for n in takes), none),
             "free": sum((sizes[n] for n in gives), none),
         }
+
+
+def _with_variant(row: Columns, variant: int) -> Columns:
+    """Return the columns of a row with which implementation runs it."""
+    return {**row, "variant": np.full_like(row["rows"], variant)}
 
 
 def synchronise(builder: Blocks, parameters: int, first: Ints, last: Ints, opens: bool = False) -> None:

@@ -32,6 +32,7 @@ class CellBackward:
         roots, gradients = self._roots(task, cell)
         torch.autograd.backward(tuple(roots), gradients)  # type: ignore[arg-type]  # tensors and edges may stand together
         cell.halves = 1
+        cell.drop_inputs()
         cell.sum = None
         cell.after = None
         cell.after_grad = None

@@ -46,6 +46,13 @@ class Cell:
         """Return the leaf tensor of a cell that holds the gradient for the layer below; own rows come first. None before it is computed."""
         return self.x if self.x is not None else self.wide
 
+    def drop_inputs(self) -> None:
+        """Release the rows that a cell has read, once its gradient pass has run; their gradients stay, for the layer below and other
+        ranks."""
+        for leaf in (self.x, self.wide):
+            if leaf is not None and leaf.grad is not None:
+                leaf.data = leaf.data.new_empty(0)
+
 
 def gradient(leaf: Tensor) -> Tensor:
     """Return the gradient of a cell's leaf tensor, on one rank; zeros where nothing that is trained reads it."""

@@ -158,7 +158,7 @@ class _Parts:
                 for op in stages(self.model, layer):
                     if op is Op.AGGREGATE and cells.parts:
                         before = self._add_collective(Op.ALLTOALL, here, cells.halo(at, layer), before[0])
-                    before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer), after=before),)
+                    before = (self.builder.add(op, Lane.COMPUTE, here, cells.stage(op, at, layer, step == 0), after=before),)
                     if op is Op.AGGREGATE and cells.gathers:
                         before = self._add_collective(Op.ALLGATHER, here, cells.gather(at, layer), before[0])
             if self.total and step >= self.predicting:
@@ -169,7 +169,7 @@ class _Parts:
             at = self.regions[step]
             for layer in reversed(range(self.model.layers)):
                 here = {**site, "step": step, "layer": layer}
-                row = cells.backward(at, layer, step == 0, step == steps[-1], received=False)
+                row = cells.backward(at, layer, step == 0, step == steps[-1], received=False, predicts=step >= self.predicting)
                 if layer + 1 == self.model.layers and step >= self.predicting:
                     row = cells.with_pairs(row, self.total, self.decoded[step - self.predicting])
                 before = (self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=before),)

@@ -16,6 +16,7 @@ from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cell_memory import Region, stages
+from chronoscale.strategies.snapshots.cell_variants import CellAggregate
 from chronoscale.strategies.snapshots.cells import Cells
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import ENTRY, FP32, Columns
@@ -203,7 +204,9 @@ class _WindowRows:
                     aggregates = op is Op.AGGREGATE
                     if aggregates and plan.ranks > 1:
                         self._add(Op.ALLTOALL, step, layer, cells.halo(at, layer), where, arrivals[step] if layer == 0 else None)
-                    row = cells.stage(op, at, layer)
+                    row = cells.stage(op, at, layer, step == 0)
+                    if aggregates and layer == 1:
+                        row["variant"] = np.where(plan.comes(step), CellAggregate.TURNED, CellAggregate.TRACKED)
                     if aggregates and layer == 0 and self.model.layers == 1:
                         row = {**row, "free": row["free"] + self._graph_bytes(step)}
                     early = arrivals[step] if aggregates and layer == 0 and plan.ranks == 1 else None
@@ -213,11 +216,11 @@ class _WindowRows:
         """Add the gradient rows, the newest snapshot's first; what is cached of a snapshot is freed when no window has it any more."""
         plan = self.plan
         cells = self.cells
-        end = self.plan.length - 1
+        end, predicts = self.plan.length - 1, self.model.predicts_each
         for step in reversed(range(plan.length)):
             at = plan.region(step)
             for layer in reversed(range(self.model.layers)):
-                row = cells.backward(at, layer, step == 0, step == end, received=False)
+                row = cells.backward(at, layer, step == 0, step == end, received=False, predicts=predicts or step == end)
                 if layer == 0:
                     graph, cached = self._graph_bytes(step), at.rows * self.model.inputs * FP32
                     leaves = (plan.last | (step == 0)) * (cached + graph * (self.model.layers > 1))

@@ -197,7 +197,7 @@ def _build_schedule(workload: Workload, ranks: int, hops: list[HopCounts], host:
         owed.add(loaded, 0)
     for step, counts in enumerate(hops):
         here = {**site, "step": np.full(sites, step)}
-        add_layers(builder, work, here, counts, np.ones(sites, np.int64), owed, (loads[step],))
+        add_layers(builder, work, here, counts, np.ones(sites, np.int64), owed, (loads[step],), step)
     builder.add(Op.BACKWARD, Lane.COMPUTE, site, owed.columns(model.hidden))
     updated = builder.add(Op.OPTIMIZE, Lane.COMPUTE, site, work.optimize())
     builder.link(gathers[0], handles_before(updated, LEAD * ranks))

@@ -17,6 +17,7 @@ from chronoscale.strategies.baselines.snapshots.vertex_shares import (
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.cell_variants import stage_variant
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
@@ -136,14 +137,28 @@ class ModelledDynaHB(SnapshotStrategy):
 
 
 def add_layers(
-    builder: Builder, work: ShareWork, here: Columns, counts: HopCounts, groups: Ints, owed: BackwardWork, after: tuple[Ints, ...]
+    builder: Builder,
+    work: ShareWork,
+    here: Columns,
+    counts: HopCounts,
+    groups: Ints,
+    owed: BackwardWork,
+    after: tuple[Ints, ...],
+    step: int | None = None,
 ) -> Ints:
     """Add the layers of one snapshot to DynaHB's plan, each on fewer vertices than the one below, down to a rank's own. Returns the last
     row's handles, int64 [sites].
 
     work: counts a row's work. here: the rows' columns rank, iteration, step. groups: int64 [sites], snapshot groups that a site trains, for
-    evolving weights. owed: collects the work of the backward pass. after: handles that the first layer waits for.
+    evolving weights. owed: collects the work of the backward pass. after: handles that the first layer waits for. step: a snapshot's place
+    in its window, whose rows tell implementations apart (`cell_variants`); None: nothing executes them.
     """
+    first = step == 0 and not work.model.evolves_weights
+
+    def implementation(op: Op, tracked: bool = True) -> Columns:
+        """Return the column that says which implementation runs a row."""
+        return {} if step is None else {"variant": np.full(1, stage_variant(op, tracked, first))}
+
     model = work.model
     sites = len(groups)
     last = after[0]
@@ -153,7 +168,7 @@ def add_layers(
         width, learns = model.width(layer), layer > 0
         if model.evolves_weights:
             cell = work.recurrence(groups * model.hidden, width)
-            builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, after=after)
+            builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, implementation(Op.TEMPORAL), after=after)
             owed.add(cell, 2)
         if model.transforms_first:
             dense = work.transform(inputs, width)
@@ -161,7 +176,7 @@ def add_layers(
             owed.add(dense, 2 if learns else 1)
             width, learns = model.hidden, True
         summed = work.aggregate(rows, edges, width)
-        last = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, after=after)
+        last = builder.add(Op.AGGREGATE, Lane.COMPUTE, at, summed, implementation(Op.AGGREGATE, learns), after=after)
         owed.add(summed, int(learns))
         if not model.transforms_first:
             dense = work.transform(rows, width)
@@ -169,7 +184,7 @@ def add_layers(
             owed.add(dense, 2 if learns else 1)
         if model.recurs(layer) and not model.evolves_weights:
             cell = work.recurrence(rows, model.hidden)
-            last = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell)
+            last = builder.add(Op.TEMPORAL, Lane.COMPUTE, at, cell, implementation(Op.TEMPORAL))
             owed.add(cell, 2)
         inputs, after = rows, ()
     return last

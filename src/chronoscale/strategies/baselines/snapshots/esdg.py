@@ -73,7 +73,8 @@ class _Chain:
         summary = np.minimum(same, workload.model.hidden)
         self.decoded = np.zeros((len(base), len(member)), np.int64)  # flops in the last layer's gradient, by group and step
         goals = predicted_snapshots(workload, np.arange(len(base)))
-        self.decoded[:, len(member) - goals.shape[1] :] = pair_flops(workload, goals)
+        self.predicting = len(member) - goals.shape[1]  # the first step that predicts
+        self.decoded[:, self.predicting :] = pair_flops(workload, goals)
         self.regions = [Region(same, workload.snapshots.edges[start + s], 0 * same, 0 * same, summary) for s in range(len(member))]
         self.messages = iterations  # collective ids below are all-reduces'
         team = int(member[-1]) + 1
@@ -111,7 +112,7 @@ class _Chain:
                 arrival: tuple[Ints, ...] = ()
                 if state is not None and self.member[step] != self.member[step - 1]:
                     arrival = (self._add_message(step - 1, step, layer, state, site),)
-                row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer)
+                row = self.cells.stage(Op.TEMPORAL, self.regions[step], layer, step == 0)
                 state = self.builder.add(Op.TEMPORAL, Lane.COMPUTE, here[step], row, after=arrival)
             for step in steps:
                 for op in order[turn + 1 :]:
@@ -125,12 +126,12 @@ class _Chain:
             for step in reversed(range(end + 1)):
                 here = {**site, "rank": self.base + self.member[step], "step": step, "layer": layer}
                 at = self.regions[step]
-                self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer))
+                self.builder.add(Op.FORWARD, Lane.COMPUTE, here, self.cells.forward(at, layer, step == 0))
                 arrival: tuple[Ints, ...] = ()
                 if recurs and gradient is not None and self.member[step] != self.member[step + 1]:
                     arrival = (self._add_message(step + 1, step, layer, gradient, site),)
                 received = step > 0 and bool(self.member[step] != self.member[step - 1])
-                row = self.cells.backward(at, layer, step == 0, step == end, received)
+                row = self.cells.backward(at, layer, step == 0, step == end, received, predicts=step >= self.predicting)
                 if layer + 1 == self.model.layers:
                     row = self.cells.with_pairs(row, 0, self.decoded[:, step])
                 gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
