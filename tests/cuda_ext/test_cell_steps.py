@@ -164,10 +164,10 @@ def test_an_lstm_in_place(backend: str, device: str) -> None:
     same = [new_h, new_c, memory, to_old]
     assert all(torch.equal(one, other) for one, other in zip(same, [*apart[:3], apart[4]], strict=True))
     sums = o.products[:7] + o.from_state
-    alone, products = [o.dense(7, 24), o.dense(7, 6), o.dense(7, 6)], sums.clone()
-    lstm_step(sums, None, None, o.c, None, *alone, backend)
+    separate, products = [o.dense(7, 24), o.dense(7, 6), o.dense(7, 6)], sums.clone()
+    lstm_step(sums, None, None, o.c, None, *separate, backend)
     lstm_step(products, None, None, o.c, None, products, new_h, new_c, backend)
-    assert all(torch.equal(one, other) for one, other in zip([products, new_h, new_c], alone, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip([products, new_h, new_c], separate, strict=True))
 
 
 def test_gradients_of_an_lstm_that_are_not_wanted(backend: str, device: str) -> None:
@@ -200,9 +200,9 @@ def test_a_gru_whose_rows_share_one_row_of_the_states_products(backend: str, dev
     bias = o.from_state[2].clone()
     each = Operands("gru", 7, 6, 2, device=device)
     each.from_state = bias.expand(7, -1).contiguous()
-    one, other = ours(o, o.read, bias, None, None, backend), ours(each, o.read, each.from_state, None, None, backend)
-    for mine, wanted in zip(one[0:1] + one[2:], other[0:1] + other[2:], strict=True):
-        assert torch.equal(mine, wanted)
+    shared, repeated = ours(o, o.read, bias, None, None, backend), ours(each, o.read, each.from_state, None, None, backend)
+    for result, expected in zip(shared[0:1] + shared[2:], repeated[0:1] + repeated[2:], strict=True):
+        assert torch.equal(result, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

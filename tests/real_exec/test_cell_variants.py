@@ -118,6 +118,6 @@ def test_probes_have_every_curve_of_samples_and_hybrid_batches(name, window):
     planner, shape = strategy(name), model_shape("t-gcn", 8, 8, 2)
     hyper = Hyper(recency=Recency(Decay(window, 0, 1.0), CHUNKS.count))
     work = Workload("w", statistics_of(GRAPHS), shape, hyper, chunking=ExactChunking(GRAPHS, CHUNKS))
-    asked = descriptor_ranges(planner.plan(work, 1, UNUSED)).keys()
-    timed = set().union(*(descriptor_ranges(each.schedule) for each in probe.probes(GRAPHS, shape, hyper, 1, [planner.kind])))
-    assert asked <= timed
+    planned = descriptor_ranges(planner.plan(work, 1, UNUSED)).keys()
+    probed = set().union(*(descriptor_ranges(each.schedule) for each in probe.probes(GRAPHS, shape, hyper, 1, [planner.kind])))
+    assert planned <= probed

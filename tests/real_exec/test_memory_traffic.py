@@ -99,7 +99,7 @@ def test_steps_of_cells_move_their_operands_once() -> None:
     tensor = lambda times, rows=R: torch.zeros(rows, times * K)  # noqa: E731
     read = torch.arange(R, dtype=torch.int32)
     with_all = lstm_step, (tensor(4, 20), read, tensor(4), tensor(1, 20), read, tensor(4), tensor(1), tensor(1))
-    alone = lstm_step, (tensor(4), None, None, None, None, tensor(4), tensor(1), tensor(1))
+    required = lstm_step, (tensor(4), None, None, None, None, tensor(4), tensor(1), tensor(1))
     backwards = (
         lstm_step_grad,
         (tensor(4), tensor(1), read, tensor(1), tensor(1), tensor(1), read, tensor(4, 20), tensor(4), tensor(1)),
@@ -109,7 +109,7 @@ def test_steps_of_cells_move_their_operands_once() -> None:
     with emulated():
         for (step, operands), numbers, ids in (
             (with_all, 4 + 4 + 1 + 4 + 2, 2),
-            (alone, 4 + 4 + 2, 0),
+            (required, 4 + 4 + 2, 0),
             (backwards, 4 + 2 + 2 + 4 + 8 + 1, 2),
             (first, 3 + 4 + 1, 0),
             (gru_backwards, 4 + 1 + 1 + 3 + 6 + 1, 0),

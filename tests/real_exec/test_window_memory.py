@@ -80,11 +80,12 @@ def memory_of(name, model, layers, ranks, folder):
     changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]")
     named = [(event, ROW.fullmatch(event.get("name", ""))) for event in events]
     ends = sorted((event["ts"] + event["dur"], int(name[1])) for event, name in named if name)
-    held = np.cumsum([0, *(size for _, size in changes)]) + 4 * 4 * shape.parameters  # parameters, gradients, moments were taken before
+    before = 4 * 4 * shape.parameters  # parameters, gradients and moments
+    allocated = before + np.cumsum([0, *(size for _, size in changes)])
     rows = np.array([row for _, row in ends])
-    after = held[np.searchsorted([ts for ts, _ in changes], [end for end, _ in ends])]
+    after = allocated[np.searchsorted([ts for ts, _ in changes], [end for end, _ in ends])]
     planned = schedule.resident + np.cumsum(schedule.alloc[rows] - schedule.free[rows])
-    return Memory(int(peaks(schedule, replay(schedule, machine, costs))[0]), int(held.max()), planned, after)
+    return Memory(int(peaks(schedule, replay(schedule, machine, costs))[0]), int(allocated.max()), planned, after)
 
 
 @pytest.mark.slow
