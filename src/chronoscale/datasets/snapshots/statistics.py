@@ -10,9 +10,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from chronoscale.datasets.archive import read_archive
-from chronoscale.datasets.arrays import Int64, require, require_num_nodes
+from chronoscale.datasets.arrays import Bool, Int64, require, require_num_nodes
 from chronoscale.datasets.atomic import atomic_file
 from chronoscale.datasets.snapshots import edge_keys
+from chronoscale.datasets.snapshots.lasting import TABLES, LastingRows, RunCounter
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.errors import UserError
 
@@ -25,7 +26,7 @@ class SnapshotStatistics:
     nodes: with at least one incident edge. edges. changed_nodes: distinct endpoints of changed edges. changed_edges = added + removed.
     touched_rows, effective_edges: rows and entries of `delta_csr(variant="exact")`, that is, changed edges and everything that their degree
     changes re-weight, a row at most whole. map_rows: distinct destinations of changed edges, the rows of `edge_map`. num_nodes: of the
-    dataset.
+    dataset. lasting: rows that stay as they are in several snapshots; None: not counted.
     """
 
     family: ClassVar[str] = "snapshots"
@@ -39,9 +40,12 @@ class SnapshotStatistics:
     effective_edges: Int64
     map_rows: Int64
     num_nodes: int
+    lasting: LastingRows | None = None
 
     def __post_init__(self) -> None:
         require_num_nodes(self.num_nodes)
+        if self.lasting is not None and len(self.lasting.idle) != self.nodes.size:
+            raise UserError(f"SnapshotStatistics.lasting: counts of {len(self.lasting.idle)} snapshots, not {self.nodes.size}")
         for name in COLUMNS:
             column: Int64 = getattr(self, name)
             require(column, f"SnapshotStatistics.{name}", "int64", (self.nodes.size,))
@@ -56,23 +60,34 @@ class SnapshotStatistics:
         below 1."""
         if factor < 1:
             raise UserError(f"scale: expected at least 1, got {factor}")
-        return SnapshotStatistics(**{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor)
+        lasting = None if self.lasting is None else self.lasting.scaled(factor)
+        return SnapshotStatistics(
+            **{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor, lasting=lasting
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the counts to one .npz file, whole or not at all."""
+        tables = {} if self.lasting is None else {_key(name): getattr(self.lasting, name) for name in TABLES}
         with atomic_file(Path(path)) as file:
-            np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS})
+            np.savez_compressed(file, num_nodes=np.int64(self.num_nodes), **{name: getattr(self, name) for name in COLUMNS}, **tables)
 
     @classmethod
     def load(cls, path: str | Path) -> SnapshotStatistics:
         """Load the counts that `save` wrote. Raises UserError naming a file that is missing, truncated or something else."""
         arrays = read_archive(path)
-        if arrays.keys() != {*COLUMNS, "num_nodes"}:
-            raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}")
-        return cls(**{name: arrays[name] for name in COLUMNS}, num_nodes=int(arrays["num_nodes"]))
+        tables = {_key(name): name for name in TABLES}
+        if arrays.keys() not in ({*COLUMNS, "num_nodes"}, {*COLUMNS, "num_nodes", *tables}):
+            raise UserError(f"{path}: expected the keys num_nodes, {', '.join(COLUMNS)}, and all or none of {', '.join(tables)}")
+        lasting = LastingRows(**{name: arrays[key] for key, name in tables.items()}) if tables.keys() <= arrays.keys() else None
+        return cls(**{name: arrays[name] for name in COLUMNS}, num_nodes=int(arrays["num_nodes"]), lasting=lasting)
 
 
-COLUMNS = tuple(f.name for f in fields(SnapshotStatistics) if f.name != "num_nodes")
+COLUMNS = tuple(f.name for f in fields(SnapshotStatistics) if f.name not in ("num_nodes", "lasting"))
+
+
+def _key(table: str) -> str:
+    """Return under which name a table of lasting rows is saved."""
+    return f"lasting_{table}"
 
 
 def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
@@ -80,19 +95,25 @@ def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
     O(N + E), and no CSR is built. Raises UserError if there is no snapshot or their numbers of nodes differ."""
     counts: list[tuple[int, ...]] = []
     before: _Graph | None = None
+    weighted = listed = idle = RunCounter(0, True)
     for snapshot in snapshots:
         after = _Graph(snapshot, snapshot.keys(), np.bincount(snapshot.src, minlength=snapshot.num_nodes))
         if before is not None and before.snapshot.num_nodes != snapshot.num_nodes:
             raise UserError(f"snapshot {len(counts)} has {snapshot.num_nodes} nodes, the one before {before.snapshot.num_nodes}")
         active = after.out_degree > 0
         active[snapshot.dst] = True
-        change = (0,) * 7 if before is None else _changes(before, after)
-        counts.append((int(active.sum()), snapshot.num_edges, *change))
+        if before is None:
+            weighted, listed, idle = (RunCounter(snapshot.num_nodes, changes) for changes in (True, True, False))
+        change = _Change((0,) * 7, *np.zeros((2, snapshot.num_nodes), np.bool_)) if before is None else _changes(before, after)
+        counts.append((int(active.sum()), snapshot.num_edges, *change.counts))
+        for counter, hit in ((weighted, change.touched), (listed, change.mapped), (idle, active)):
+            counter.add(hit)
         before = after
     if before is None:
         raise UserError("statistics need at least one snapshot")
     table = np.array(counts, dtype=np.int64).T.copy()
-    return SnapshotStatistics(**dict(zip(COLUMNS, table, strict=True)), num_nodes=before.snapshot.num_nodes)
+    lasting = LastingRows(weighted.table(), listed.table(), idle.table())
+    return SnapshotStatistics(**dict(zip(COLUMNS, table, strict=True)), num_nodes=before.snapshot.num_nodes, lasting=lasting)
 
 
 class _Graph(NamedTuple):
@@ -101,7 +122,16 @@ class _Graph(NamedTuple):
     out_degree: Int64
 
 
-def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
+class _Change(NamedTuple):
+    """Counts of a change as in `SnapshotStatistics`, from `changed_nodes` on, and bool [N] which rows of the aggregation it touches, and
+    into which nodes an edge changed."""
+
+    counts: tuple[int, ...]
+    touched: Bool
+    mapped: Bool
+
+
+def _changes(before: _Graph, after: _Graph) -> _Change:
     added, removed = edge_keys.difference(before.keys, after.keys)
     added_src, added_dst = edge_keys.unpack(added)
     removed_src, removed_dst = edge_keys.unpack(removed)
@@ -113,6 +143,8 @@ def _changes(before: _Graph, after: _Graph) -> tuple[int, ...]:
     entries = reweighted + np.bincount(np.concatenate(affected), minlength=reweighted.size)  # self-loops, then edges, of each row
     whole = np.bincount(after.snapshot.dst, minlength=reweighted.size) + 1
     effective = int(np.minimum(entries, whole).sum())
-    map_rows = np.unique(np.concatenate([added_dst, removed_dst])).size
-    touched = int(np.count_nonzero(entries))
-    return int(changed.sum()), added.size + removed.size, added.size, removed.size, touched, effective, map_rows
+    mapped, touched = np.zeros(reweighted.size, np.bool_), entries > 0
+    mapped[added_dst] = mapped[removed_dst] = True
+    changes = (added.size + removed.size, added.size, removed.size)
+    counts = (int(changed.sum()), *changes, int(touched.sum()), effective, int(mapped.sum()))
+    return _Change(counts, touched, mapped)
