@@ -35,8 +35,8 @@ class LastingRows:
                 raise UserError(f"LastingRows.{name}: expected counts that fall with the number of snapshots")
 
     def count(self, kind: Kind, start: Int64, length: int) -> Int64:
-        """Return how many rows stay as they are in `length` snapshots from each of `start` on, int64 [n]. Raises UserError for no snapshots,
-        or more than `SPAN`."""
+        """Return how many rows stay as they are in `length` snapshots from each of `start` on, int64 [n]. Raises UserError below 1, and
+        above `SPAN`."""
         if not 1 <= length <= SPAN:
             raise UserError(f"rows that last are counted for 1 to {SPAN} snapshots, got {length}")
         counts: Int64 = getattr(self, kind)[start, length - 1]

@@ -197,9 +197,13 @@ class SnapshotModel(nn.Module):
         """Return a layer of the model by number, from 0."""
         return cast(Block, self.blocks[layer])
 
-    def loss(self, output: Tensor, target: Tensor, objective: Objective) -> Tensor:
-        """Return the training loss of predictions read out of all nodes' outputs [N, H], a scalar."""
-        return objective.loss(self.readout(output), target)
+    def loss(self, output: Tensor, target: Tensor, objective: Objective, place: Tensor | None = None) -> Tensor:
+        """Return the training loss of predictions read out of all nodes' outputs, a scalar.
+
+        output: rows [R, H], of which `place` int64 [N] names each node's; None: a row a node, in their order.
+        """
+        predicted = self.readout(output)
+        return objective.loss(predicted if place is None else predicted.index_select(0, place), target)
 
 
 def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:
