@@ -68,6 +68,7 @@ from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import structure_name
 from chronoscale.strategies.snapshots.lowering import CARRIED, Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, ModelParts, model_shape
+from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
@@ -87,6 +88,10 @@ BLOCKS = [*CELLS, "joins", "cuts", "routed", "joined", "narrows", "begins", "ane
 BLOCKS += ["anew*later", "anew*begins", "anew*joins", "anew*later*begins", "each*top", "each*top*last", "joins*top", "joins*last"]
 BLOCKS += ["joined*top", "narrows*top", "stays*upper*top", "joins*top*last", "top*begins", "top*later*begins", "anew*joins*begins"]
 BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
+SHARING = [*BACKWARD, "deep", "steps*deep", "follows", "leads", "follows*deep", "leads*deep", "follows*steps", "leads*steps"]  # groups
+SHARING += ["follows*steps*deep", "leads*steps*deep", "leads*own", "leads*own*deep", "above*follows", "above*leads"]
+SHARED_ROWS = ["1", "later", "follows", "last", "deep", "follows*later", "follows*last", "follows*deep", "last*deep", "follows*last*deep"]
+SHARED_ROWS += ["into"]
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
 WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
@@ -100,7 +105,10 @@ LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term 
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
 EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
+GROUPED = ("groups", "shared")
 BLOCKED, WAYS = 10, [(True, False), (True, True), (False, False)]  # chunks; whether windows shrink, and predict every snapshot
+SHARED_OPS = ("TEMPORAL", "TRANSFORM")
+SHARING_ROWS = Reuse(snapshots=True, groups=True, rows=True)
 BASE, STEPS = 1 << 12, 30  # STEPS: of a signal
 NODES, MOST = 9, 150  # nodes and events of a stream: of two ranks the second has none in the last batches of ten
 SEQUENCE = GrowthGraph.rmat(60, 200, 14, 0.1, 1).sequence().without_self_edges()
@@ -151,7 +159,7 @@ def rows(
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
         op = _loading(task, bool(loads), keeps, op) if section == "events" else op
-        code = int(schedule.kernels[task.task]) if section == "groups" and op == "BACKWARD" else 0
+        code = int(schedule.kernels[task.task]) if section in GROUPED and op == "BACKWARD" else 0
         row = {
             "section": section, "name": name, "op": op, "count": count, **sizes, "upper": int(task.layer > 0), "later": int(task.step > 0),
             "top": int(task.layer == sizes.get("above")), "last": int(task.step == sizes.get("steps", 0) - 1),
@@ -197,6 +205,29 @@ def snapshots(folder: Path) -> Iterator[dict[str, int | str]]:
             region = PartRegion(material, cut, 0, context.device) if planner.partitioned else WholeRegion(material)
             program = CellProgram(schedule, region, Learner(SnapshotModel(shape), context), hyper, context)
             yield from rows(planner.kind, structure_name(shape), schedule, program, {**sizes, "spread": int(ranks > 1)})
+
+
+def shared(folder: Path) -> Iterator[dict[str, int | str]]:
+    """Steps and gradient passes of groups that share rows, one or two on a rank, of models that can."""
+    MODELS.update(OTHERS)  # type: ignore[attr-defined]
+    for name, layers, steps in product(MODELS, (1, 2, 3), (2, 4)):
+        shape, hyper = model_shape(name, 12, 8, layers), Hyper(group_size=steps)
+        work = Workload("w", statistics_of(SEQUENCE), shape, hyper)
+        sizes = {"steps": steps, "above": layers - 1, "deep": int(layers > 1), "spread": 0}
+        material = SnapshotMaterial(SEQUENCE, 12, hyper.variant, weighted=shape.spatial == "gcn")
+        for form, each in product(Form, (1, 2)) if can_share_rows(work) else ():
+            forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+            schedule = lower("counted", work, deal(work.groups, 1, each), SHARING_ROWS, UNUSED, forms).head(2)
+            program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), Context()), hyper, Context())
+            found = rows("shared", structure_name(shape), schedule, program, sizes, partial(_sharing, program))
+            yield from (row for row in found if row["op"] == "BACKWARD" or (row["op"] in SHARED_OPS and not row["upper"]))
+
+
+def _sharing(program: SnapshotProgram, task: Task) -> Mapping[str, int]:
+    """Of a row of a group."""
+    chain = next((chain for chain in program.plan.chains if task.unit in chain), ())
+    into = (task.unit, task.step) in program.plan.incremented
+    return {"into": int(into), "follows": int(chain[:1] != (task.unit,)), "leads": int(len(chain) > 1 and chain[0] == task.unit)}
 
 
 def blocks() -> Iterator[dict[str, int | str]]:
@@ -321,7 +352,12 @@ def law(part: pd.DataFrame, terms: Sequence[str]) -> tuple[dict[str, int], float
     return {term: int(factor) for term, factor in zip(kept, found, strict=True) if factor}, error
 
 
-FAMILIES: Mapping[str, Callable[[Path], Iterator[dict[str, int | str]]]] = {"snapshots": snapshots, "signals": signals, "streams": streams}
+FAMILIES: Mapping[str, Callable[[Path], Iterator[dict[str, int | str]]]] = {
+    "snapshots": snapshots,
+    "shared": shared,
+    "signals": signals,
+    "streams": streams,
+}
 
 
 def main() -> None:
@@ -338,12 +374,16 @@ def main() -> None:
     counted_anew = set(table["section"])
     laws = {section: {name: dict(of) for name, of in known[section].items()} for section in set(known) - counted_anew}
     for (section, name, op), part in table.groupby(["section", "name", "op"]):
-        if section == "groups" and op == "H2D":  # arrays, counted by the planner
+        if section in GROUPED and op == "H2D":  # arrays, counted by the planner
             continue
-        ends = section == "groups" and op == "BACKWARD"
-        terms = {"groups": [*BACKWARD, *LOADED] if ends else ROWS, "windows": WINDOWS, "events": EVENTS, "blocks": BLOCKS}.get(
-            section, CELLS
-        )
+        ends = section in GROUPED and op == "BACKWARD"
+        terms = {
+            "groups": [*BACKWARD, *LOADED] if ends else ROWS,
+            "shared": [*SHARING, *LOADED] if ends else SHARED_ROWS,
+            "windows": WINDOWS,
+            "events": EVENTS,
+            "blocks": BLOCKS,
+        }.get(section, CELLS)
         found, error = law(part, LOADED_EVENTS if op in (SENT, EXPAND, KEEP) else terms)
         if error:
             print(f"{section} {name} {op}: off by up to {error:g} of {part['count'].mean():.0f}: {found}")

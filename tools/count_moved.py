@@ -69,6 +69,7 @@ from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.kernels import structure_name
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
+from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
 from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
@@ -76,9 +77,9 @@ from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, ModelShape, Partition, Recency, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from count_kernels import BLOCKED, LATER, OTHERS, WAYS, learned
+from count_kernels import BLOCKED, GROUPED, LATER, OTHERS, SHARING_ROWS, WAYS, learned
 from emulation.stand_in import emulated
-from moved_terms import ENDS, TERMS
+from moved_terms import ENDS, SHARED, TERMS
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/moved.yaml"
 HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by tools/count_moved.py with torch {}.\n"
@@ -134,6 +135,8 @@ def samples(case: Case) -> Iterator[tuple[str, Sample]]:
             op = LATER[op][seen[cell] - 1]
         seen[cell] += 1
         laws = ENDS.get(case.section, (op,)) if op == "BACKWARD" else (op,)
+        if case.section == "shared" and (op not in SHARED or task.layer > 0):  # as in groups that share no rows
+            continue
         if task.lane is Lane.HOST or task.op in kernels.MOVES or (op == "OPTIMIZE" and seen[op] == 0):
             seen[op] += 1
             continue
@@ -143,7 +146,7 @@ def samples(case: Case) -> Iterator[tuple[str, Sample]]:
 
 def worths(case: Case, asked: Sequence[tuple[str, str]], sizes: Mapping[str, int]) -> dict[tuple[str, str], list[int]]:
     """What terms come to for every row. Groups add up their ends in int64: these are asked for one by one, without what all rows share."""
-    ends = [key for key in asked if case.section == "groups" and key[0] in ENDS["groups"]]
+    ends = [key for key in asked if case.section in GROUPED and key[0] in ENDS["groups"]]
     found = told(case, [key for key in asked if key not in ends])
     alone = {name: size for name, size in sizes.items() if name != "own"}  # of each row for itself
     cut = {(law, term): "*".join(part for part in term.split("*") if part not in alone) or "1" for law, term in ends}
@@ -178,7 +181,8 @@ def planned(case: Case, asked: tuple[tuple[str, str], ...]) -> tuple[Schedule, M
 KERNELS = kernels.read_laws()
 SHAPES = ((60, 240), (110, 1500), (170, 500), (280, 2800), (900, 3000), (1300, 8000))  # nodes and edges
 GRAPHS = [GrowthGraph.rmat(nodes, edges, 10, 0.1, nodes).sequence().without_self_edges() for nodes, edges in SHAPES]
-DRAWS = {"snapshots": 20, "blocks": 2, "signals": 16, "streams": 8}  # of sizes for each way to plan: laws of many terms need many of them
+# of sizes for each way to plan: laws of many terms need many of them
+DRAWS = {"snapshots": 20, "shared": 36, "blocks": 2, "signals": 16, "streams": 8}
 
 
 def sized(draw: np.random.Generator) -> tuple[SnapshotSequence, int, int]:
@@ -207,6 +211,21 @@ def snapshots(folder: Path) -> Iterator[Case]:
             spread = Workload("w", statistics_of(graphs), shape, hyper, Partition(*cut.count(graphs)))
             made = partial(_celled, material, cut if planner.partitioned else None, shape, hyper, ranks)
             yield Case(planner.kind, structure_name(shape), partial(_head, planner, spread, ranks), made)
+
+
+def shared(folder: Path) -> Iterator[Case]:
+    """Groups that share rows, one or two on a rank, of models that can."""
+    for name, number in product(MODELS, range(DRAWS["shared"])):
+        draw, layers = np.random.default_rng([number, *name.encode()]), 1 + number % 3
+        (graphs, inputs, hidden), steps = sized(draw), int(draw.integers(2, 5))
+        shape, hyper = model_shape(name, inputs, hidden, layers), Hyper(group_size=steps)
+        work = Workload("w", statistics_of(graphs), shape, hyper)
+        if can_share_rows(work):
+            material = SnapshotMaterial(graphs, inputs, hyper.variant, weighted=shape.spatial == "gcn")
+            form = list(Form)[number % len(Form)]
+            forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
+            lowered = partial(_lowered, work, deal(work.groups, 1, 1 + number // 3 % 2), SHARING_ROWS, forms)
+            yield Case("shared", structure_name(shape), lowered, partial(_grouped, material, shape, hyper))
 
 
 def _lowered(work: Workload, placed: Placement, reuse: Reuse, forms: Forms | None) -> Schedule:
@@ -345,6 +364,7 @@ def errors(law: Mapping[tuple[str, str], float], found: Sequence[Sample]) -> Flo
 
 FAMILIES: Mapping[str, Callable[[Path], Iterator[Case]]] = {
     "snapshots": snapshots,
+    "shared": shared,
     "blocks": blocks,
     "signals": signals,
     "streams": streams,

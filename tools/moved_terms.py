@@ -28,6 +28,15 @@ GROUPS = {
     + crossed("edges*hidden edges", "above 1") + crossed("fresh nodes*own nodes*hidden*own", "1 deep") + crossed("nodes*outputs"),
     CARRIED: crossed("rows*hidden rows*inputs rows edges edges*hidden nodes*hidden nodes inputs*hidden hidden", "1 partial"),
 }  # fmt: skip
+SHARED = {
+    "TEMPORAL": crossed("rest*width stays*width width*width width", "first later follows*first follows*later")
+    + crossed("nodes*width rest*width stays*width", "last follows*last deep deep*follows"),
+    "BACKWARD": GROUPS["BACKWARD"]
+    + crossed("rows*hidden stays*hidden", "1 follows leads deep")
+    + crossed("stays*hidden nodes*hidden", "steps follows*steps leads*steps"),
+    CARRIED: GROUPS[CARRIED],
+    "TRANSFORM": crossed(DENSE) + crossed("result*hidden rows*hidden rows", "into") + crossed("rows*width rows", "gathers"),
+}
 CELLS = "edges edges*width edges*hidden rows rows*width rows*hidden nodes nodes*width nodes*hidden width*hidden hidden*hidden width*width"
 CELLS += " hidden width"
 STAGES = {
@@ -72,5 +81,9 @@ EVENTS = {
     "AGGREGATE": LAYERS, "MEMORY_UPDATE": UPDATE, "FORWARD": ROOTS, "OPTIMIZE": GROUPS["OPTIMIZE"],
     gradient_law(Op.AGGREGATE): LAYERS, gradient_law(Op.MEMORY_UPDATE): UPDATE, gradient_law(Op.FORWARD): ROOTS,
 }  # fmt: skip
-TERMS = {"groups": GROUPS, "snapshots": STAGES, "parts": STAGES, "blocks": BLOCKS, "windows": SIGNALS, "events": EVENTS}
-ENDS = {"groups": ("BACKWARD", CARRIED), "events": tuple(name for name in EVENTS if name.endswith("_GRADIENT"))}  # laws of BACKWARD
+TERMS = {"groups": GROUPS, "shared": SHARED, "snapshots": STAGES, "parts": STAGES, "blocks": BLOCKS, "windows": SIGNALS, "events": EVENTS}
+ENDS = {
+    "groups": ("BACKWARD", CARRIED),
+    "shared": ("BACKWARD", CARRIED),
+    "events": tuple(name for name in EVENTS if name.endswith("_GRADIENT")),
+}  # laws of BACKWARD

@@ -17,12 +17,12 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.snapshots import probe
 from chronoscale.real_exec.snapshots.probe import probes
 from chronoscale.simulator import presets
-from chronoscale.strategies.costing.curves import PLACED, RANGED, curves
+from chronoscale.strategies.costing.curves import RANGED, curves
 from chronoscale.strategies.costs import UNUSED, DatasheetCosts, Fit, FittedCosts
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, RECENT_ONLY, RECENT_STATES, REMAPPED
 from chronoscale.strategies.registry import of, strategy
-from chronoscale.strategies.schedule import COLLECTIVES, Lane, Op
+from chronoscale.strategies.schedule import COLLECTIVES, Op
 from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -57,7 +57,7 @@ def in_turn(things, ranks, quick):
 def test_every_descriptor_is_in_range(graph, ranks, shape):
     name, layers, size = shape
     snapshots, model, hyper = GRAPHS[graph], model_shape(name, 8, 8, layers), Hyper(group_size=size)
-    result = list(probes(snapshots, model, hyper, ranks))
+    result = list(probes(snapshots, model, hyper, ranks, ("groups", "shared")))
     assert len({p.label for p in result}) == len(result)
     work = Workload("w", statistics_of(snapshots), model, hyper)
     for planner in of("snapshots").values():
@@ -128,20 +128,12 @@ def test_old_snapshots_are_small_ones_and_large_ones(monkeypatch):
 
 
 def covers(timed, requested):
-    """Every descriptor asked for was measured, within the slack of a fit."""
-    for op, width, lane in {*zip(requested.op.tolist(), requested.width.tolist(), requested.lane.tolist(), strict=True)}:
-        if Op(op) in COLLECTIVES:
-            continue
-        there = [(p.schedule, chosen(p.schedule, op, width, lane)) for p in timed]
-        for column in RANGED:
-            seen = np.concatenate([getattr(schedule, column)[rows] for schedule, rows in there])
-            queries = getattr(requested, column)[chosen(requested, op, width, lane)]
-            assert seen.min() * 0.9 <= queries.min() and queries.max() <= seen.max() * 1.1, (requested.name, Op(op), Lane(lane), column)
-
-
-def chosen(schedule, op, width, lane):
-    """Rows that share a curve."""
-    return (schedule.op == op) & (schedule.width == width) & ((schedule.lane == lane) | (Op(op) not in PLACED))
+    """Every descriptor asked for was measured, by the implementation that has it, within the slack of a fit."""
+    measured = spans([probe.schedule for probe in timed])
+    for curve, queries in spans([requested]).items():
+        for name, (low, high) in queries.items():
+            least, most = measured[curve][name]
+            assert least * 0.9 <= low and high <= most * 1.1, (requested.name, str(curve), name, (low, high), (least, most))
 
 
 TOYS = [(2, 1), (3, 2), (5, 0), (11, 3), (11, 14), (11, 100), (30, 14)]  # nodes, edges drawn a snapshot
@@ -179,7 +171,7 @@ def test_forms_are_chosen_within_what_the_probes_have_measured(edges):
     drawn = [Snapshot.from_edges(11, rng.integers(0, 11, edges), rng.integers(0, 11, edges)) for _ in range(8)]
     snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
     shape, hyper = model_shape("wd-gcn", 8, 8, 2), Hyper(group_size=3)
-    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1, ("groups", "shared"))])
     each = {key: ({n: int(low) for n, (low, _) in r.items()}, {n: int(high) for n, (_, high) in r.items()}) for key, r in timed.items()}
     fits = tuple(
         Fit(item.op, item.width, "traffic", (1.0, 1.0, 1.0, 1.0), low, high, 0.1, 8, lane=item.lane, variant=item.variant)

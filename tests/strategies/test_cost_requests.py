@@ -56,7 +56,7 @@ def test_what_a_plan_asks_is_remembered(name: str) -> None:
 def test_a_sketch_asks_what_the_plan_would() -> None:
     """REAL-L's is made without a solver."""
     mismatches = []
-    for make in (strategy("real-l").sketch, strategy("real-g+").plan):
+    for make in (strategy("real-l").sketch, strategy("real-g+-own").plan):
         requests = CostRequests(UNUSED)
         make(work(), 2, requests)
         mismatches.append(requests.ranges)

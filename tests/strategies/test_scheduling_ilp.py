@@ -256,7 +256,7 @@ def test_a_real_time_out():
 
 def test_too_large_falls_back_at_once():
     stats = WORK.snapshots
-    many = replace(stats, **{name: np.resize(getattr(stats, name), 800) for name in COLUMNS})
+    many = replace(stats, **{name: np.resize(getattr(stats, name), 800) for name in COLUMNS}, lasting=None)
     with pytest.warns(ChronoscaleWarning, match="not built: more than 200,000 variables; REAL-G\\+ instead"):
         schedule = RealL(always=True).plan(Workload("long", many, WORK.model, WORK.hyper), 8, COSTS)
     assert schedule.note == "ILP not built: more than 200,000 variables; REAL-G+ instead"

@@ -21,14 +21,14 @@ from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, LOCAL, MEMS
 from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX, GEN_DIST_INDEX, GPU_INDEX, INDEX
 from chronoscale.strategies.plugins import load_entry_point, load_file, names_file
 from chronoscale.strategies.real.greedy import REAL_G
-from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
+from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS, REAL_G_PLUS_OWN
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.real.reuse import REAL_REUSE, REAL_TYPE1
 from chronoscale.strategies.strategy import Strategy
 
 GROUP = "chronoscale.strategies"  # of entry points: strategies of installed packages, by name
 _OURS: tuple[Strategy, ...] = (
-    PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_L,
+    PSG, ESDG(), DistDGL(), BLAD, DGC(), DynaHB(), REAL_TYPE1, REAL_REUSE, REAL_G, REAL_G_PLUS, REAL_G_PLUS_OWN, REAL_L,
     FLAREDTDG, ROUND_ROBIN, IN_ORDER, REMAPPED, FULL_HISTORY, RECENT_ONLY, RECENT_STATES, DynaGraph(),
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
     SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,

@@ -34,11 +34,12 @@ class LastingRows:
             if (table < 0).any() or (np.diff(table) > 0).any():
                 raise UserError(f"LastingRows.{name}: expected counts that fall with the number of snapshots")
 
-    def count(self, kind: Kind, start: Int64, length: int) -> Int64:
-        """Return how many rows stay as they are in `length` snapshots from each of `start` on, int64 [n]. Raises UserError below 1, and
-        above `SPAN`."""
-        if not 1 <= length <= SPAN:
-            raise UserError(f"rows that last are counted for 1 to {SPAN} snapshots, got {length}")
+    def count(self, kind: Kind, start: Int64, length: Int64 | int) -> Int64:
+        """Return how many rows stay as they are in `length` snapshots from each of `start` on, int64 [n]; length: one for all, or int64
+        [n]. Raises UserError below 1, and above `SPAN`."""
+        if np.any(wrong := (np.asarray(length) < 1) | (np.asarray(length) > SPAN)):
+            got = np.broadcast_to(length, wrong.shape)[wrong].flat[0]
+            raise UserError(f"rows that last are counted for 1 to {SPAN} snapshots, got {got}")
         counts: Int64 = getattr(self, kind)[start, length - 1]
         return counts
 

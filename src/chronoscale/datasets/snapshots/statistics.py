@@ -97,7 +97,7 @@ def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
     before: _Graph | None = None
     weighted = listed = idle = RunCounter(0, True)
     for snapshot in snapshots:
-        after = _Graph(snapshot, snapshot.keys(), np.bincount(snapshot.src, minlength=snapshot.num_nodes))
+        after = _Graph.of(snapshot)
         if before is not None and before.snapshot.num_nodes != snapshot.num_nodes:
             raise UserError(f"snapshot {len(counts)} has {snapshot.num_nodes} nodes, the one before {before.snapshot.num_nodes}")
         active = after.out_degree > 0
@@ -116,10 +116,23 @@ def statistics_of(snapshots: Iterable[Snapshot]) -> SnapshotStatistics:
     return SnapshotStatistics(**dict(zip(COLUMNS, table, strict=True)), num_nodes=before.snapshot.num_nodes, lasting=lasting)
 
 
+def changed_rows(before: Snapshot, after: Snapshot, listed: bool) -> Bool:
+    """Return which rows do not stay as they are from a snapshot to the next, as `LastingRows` counts them; bool [N].
+
+    listed: whose neighbours change; else also those whose weights do.
+    """
+    change = _changes(*(_Graph.of(snapshot) for snapshot in (before, after)))
+    return change.mapped if listed else change.touched
+
+
 class _Graph(NamedTuple):
     snapshot: Snapshot
     keys: Int64
     out_degree: Int64
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Graph:
+        return cls(snapshot, snapshot.keys(), np.bincount(snapshot.src, minlength=snapshot.num_nodes))
 
 
 class _Change(NamedTuple):

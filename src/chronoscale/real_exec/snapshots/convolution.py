@@ -112,11 +112,17 @@ class GcnConvolution:
             return
         snapshot = device_state.at(task)
         assert snapshot.aggregated is not None
-        output = block.transform(acquire(snapshot.aggregated))
+        aggregated, shared = acquire(snapshot.aggregated), device_state.shared.get(task.unit)
         if (task.unit, task.step) in device_state.plan.incremented:
             before = device_state.at(task, back=1).output
             assert before is not None and not isinstance(snapshot.form, Full) and snapshot.form.delta is not None
-            output = before.index_copy(0, acquire(snapshot.form.delta.rows).long(), output)
+            output, rows = block.transform(aggregated), acquire(snapshot.form.delta.rows).long()
+            output = shared.put(before, rows, output) if shared else before.index_copy(0, rows, output)
+        elif shared:
+            output = block.transform(aggregated.index_select(0, shared.rows_of(task.unit, task.step)))
+            snapshot.aggregated = None
+        else:
+            output = block.transform(aggregated)
         snapshot.output, snapshot.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, device_state: DeviceState, task: Task) -> None:
@@ -125,6 +131,12 @@ class GcnConvolution:
         assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = device_state.pending if task.layer else device_state.at(task).leaf
         assert isinstance(z, Tensor)
+        if task.layer == 0 and (shared := device_state.shared.get(task.unit)) is not None:
+            above, last = device_state.model.shape.layers > 1, task.step + 1 == device_state.group_size
+            output = shared.step(block.step, task.unit, task.step, z, above or last)
+            if output is not None:
+                device_state.hidden[task.unit, 0, task.step] = output.index_select(0, shared.parts.place) if above else output
+            return
         state = block.step(acquire(z), None if task.step == 0 else device_state.state[task.unit, task.layer])
         device_state.state[task.unit, task.layer] = state
         device_state.hidden[task.unit, task.layer, task.step] = block.step.output(state)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import acquire, record_use
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
+from chronoscale.real_exec.snapshots.shared_rows import SharedRecurrence
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.snapshots.groups import groups_of
 from chronoscale.strategies.workload import Hyper
@@ -48,7 +50,8 @@ class ResidencyPlan:
     seat: dict[SnapshotKey, SnapshotKey] = field(
         default_factory=dict
     )  # where a snapshot lies: its own seat, or that of the group it is shared with
-    frees: dict[int, list[SnapshotKey]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
+    chains: list[tuple[int, ...]] = field(default_factory=list)  # units that share snapshots, each with the one before
+    frees: dict[int, Sequence[SnapshotKey]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
     groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
 
     @classmethod
@@ -58,23 +61,20 @@ class ResidencyPlan:
         plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
         plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
         plan.rebuilt = {(t.unit, t.step) for t in tasks if t.op is Op.RECONSTRUCT}
-        units = [t.unit for t in tasks if t.op is Op.BACKWARD]
-        waiting: list[SnapshotKey] = []
-        previous: int | None = None
-        for unit, following in zip(units, [*units, None][1:], strict=True):
-            for step in range(hyper.group_size):
-                key = (unit, step)
-                if key in plan.owned:
-                    plan.seat[key] = key
-                    waiting.append(key)
-                else:
-                    assert previous is not None
-                    plan.seat[key] = plan.seat[previous, step + (unit - previous) * hyper.stride]
-            if following is None or (following, 0) in plan.owned:
-                plan.frees[unit], waiting = waiting, []
+        ended = [t.unit for t in tasks if t.op is Op.BACKWARD]
+        for unit in dict.fromkeys(t.unit for t in tasks if t.step >= 0):
+            if (unit, 0) in plan.owned:
+                plan.chains.append((unit,))
             else:
-                plan.frees[unit] = []
-            previous = unit
+                plan.chains[-1] = (*plan.chains[-1], unit)
+        for chain in plan.chains:
+            for before, unit in pairwise((chain[0], *chain)):
+                for step in range(hyper.group_size):
+                    key = (unit, step)
+                    plan.seat[key] = key if key in plan.owned else plan.seat[before, step + (unit - before) * hyper.stride]
+            plan.frees |= dict.fromkeys(chain, ()) | {
+                max(chain, key=ended.index): [key for key in plan.seat if key in plan.owned and key[0] in chain]
+            }
         plan.groups = groups_of(schedule)
         return plan
 
@@ -110,6 +110,7 @@ class DeviceState:
     snapshots: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
     state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
     hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
+    shared: dict[int, SharedRecurrence] = field(default_factory=dict)  # by unit, where groups share rows
 
     def at(self, task: Task, back: int = 0) -> DeviceSnapshot:
         """Return the tensors of a row's snapshot on this rank's device, or those of the snapshot `back` steps before it."""
@@ -150,5 +151,7 @@ class DeviceState:
 
     def forget(self, unit: int) -> None:
         """Drop the recurrent states of a snapshot group that has ended from this rank's device."""
+        if (shared := self.shared.get(unit)) is not None:
+            shared.forget(unit)
         self.state = {key: value for key, value in self.state.items() if key[0] != unit}
         self.hidden = {key: value for key, value in self.hidden.items() if key[0] != unit}

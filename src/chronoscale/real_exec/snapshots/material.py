@@ -18,6 +18,7 @@ from chronoscale.datasets.snapshots.csr import DeltaCSR, Variant, WeightedCSR
 from chronoscale.datasets.snapshots.difference import EdgeMap as HostMap
 from chronoscale.datasets.snapshots.difference import delta_csr, edge_map
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
+from chronoscale.datasets.snapshots.statistics import changed_rows
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
@@ -117,6 +118,7 @@ class SnapshotMaterial:
         self._delta: dict[int, Change] = {}
         self._edges: dict[int, EdgeMap] = {}
         self._target: dict[int, Tensor] = {}
+        self._changed: dict[int, Tensor] = {}
 
     def _static(self, inputs: int, seed: int) -> Float32:
         """Return the features that all snapshots share."""
@@ -160,6 +162,17 @@ class SnapshotMaterial:
         for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
             self._features[t] = self._host(self.task.features(self.snapshots[t]))
 
+    def lasting(self, first: int, count: int) -> Tensor:
+        """Return which rows stay as they are in `count` snapshots from the `first` on, bool [N], in host memory."""
+        for t in range(first + 1, first + count):
+            if t not in self._changed:
+                changed = changed_rows(self.snapshots[t - 1], self.snapshots[t], listed=not self.weighted)
+                self._changed[t] = torch.from_numpy(np.flatnonzero(changed))
+        stays = torch.ones(self.num_nodes, dtype=torch.bool)
+        for t in range(first + 1, first + count):
+            stays[self._changed[t]] = False
+        return stays
+
     def csr(self, snapshot: int) -> WeightedCSR:
         """Return a whole snapshot's adjacency in host memory, built on first use."""
         if snapshot not in self._csr:
@@ -176,7 +189,14 @@ class SnapshotMaterial:
 
     def stores(self) -> Mapping[str, dict[int, Any]]:
         """Return all that is prepared, by kind and snapshot: what `material_files` carries to the ranks' processes."""
-        return {"full": self._full, "delta": self._delta, "edges": self._edges, "target": self._target, "features": self._features}
+        return {
+            "full": self._full,
+            "delta": self._delta,
+            "edges": self._edges,
+            "target": self._target,
+            "features": self._features,
+            "changed": self._changed,
+        }
 
     def target(self, snapshot: int, epoch: int = 0) -> Tensor:
         """Return the values to predict of a snapshot, a row a node, in host memory: those that were prepared, or, for an objective that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.survival import rank_of
 from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.generate.growth import GrowthGraph
-from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.strategies.baselines.snapshots.distdgl import DistDGL
 from chronoscale.strategies.baselines.snapshots.dynagraph import DynaGraph
@@ -29,6 +30,7 @@ from chronoscale.strategies.schedule import Ints, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.workload import Hyper, ModelShape, Partition, Recency, Workload
@@ -38,6 +40,7 @@ LASTING = 2  # windows of a rank in a probe: the first pays for what another sch
 SLIDES = 4  # windows of an epoch on blocks: the first brings all its snapshots, the others one each
 BETWEEN = 3  # snapshots of a sampled window: one is neither its first nor its last
 PAIRED = Reuse(snapshots=True, groups=True)
+SHARED = Reuse(snapshots=True, groups=True, rows=True)
 CHANGES = ("map", "delta", "kept")  # ways to run a group: as what changed
 FALLING, KEPT = "falling", "-kept"  # labels of graphs: snapshots in falling order; all nodes in the chunk that is kept for longest
 SHRINKING = (IN_ORDER, replace(REMAPPED, policy=one_by_one))  # windows that keep less of older snapshots
@@ -65,8 +68,8 @@ def probes(
 ) -> Iterator[Probe]:
     """Yield short schedules on snapshots that time, for a cost model, the operations of schedules of these kinds.
 
-    kinds: "groups", "snapshots", "parts", "blocks", "sampled", "hybrid". They run on windows of the dataset itself, and on generated graphs
-    around its size, with as many classes of nodes; all snapshots are trained on.
+    kinds: "groups", "shared" (groups that share rows), "snapshots", "parts", "blocks", "sampled", "hybrid". They run on windows of the
+    dataset itself, and on generated graphs around its size, with as many classes of nodes; all snapshots are trained on.
     """
     hyper = replace(hyper, held=HeldOut())
     for probe in _probes(snapshots, model, hyper, ranks, kinds, seed):
@@ -85,6 +88,8 @@ def _with_classes(snapshots: SnapshotSequence, classes: int) -> SnapshotSequence
 def _probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, kinds: Collection[str], seed: int) -> Iterator[Probe]:
     if "groups" in kinds:
         yield from _group_probes(snapshots, model, hyper, ranks, seed)
+    if "shared" in kinds:
+        yield from _shared_probes(snapshots, model, hyper, ranks, seed)
     if "snapshots" in kinds or "parts" in kinds:
         yield from _cell_probes(snapshots, model, hyper, ranks, kinds, seed)
     if "blocks" in kinds:
@@ -207,6 +212,39 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
         if not varies or Form.DELTA not in forms.form:
             placement = deal(workload.groups, ranks, 1 + reuse.pipeline)
             yield Probe(f"{label}-{kind}", snapshots, lower(f"{label}-{kind}", workload, placement, reuse, UNUSED, forms), hyper)
+
+
+def _shared_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
+    """Yield probes of groups that share rows, alone and in pairs: of the dataset, and of graphs around its size in which all rows
+    stay, some do, or none does."""
+    stats, size = statistics_of(snapshots), hyper.group_size
+    if not can_share_rows(Workload("", stats, model, hyper)):
+        return
+    length, wide = _pair_length(hyper, ranks), min(2 * size - 1 + hyper.horizon, len(snapshots))
+    first = window_starts(snapshots, stats, wide, hyper.horizon)
+    graphs = {"windows": _windows(snapshots, np.resize(np.sort(first), max(2 * ranks, len(first))), wide)}
+    low, high = int(stats.edges.min()), int(stats.edges.max() * 1.2) + 8
+    for scale, edges, churn in ((0.5, low // 2 + 8, 0.0), (1.0, low // 2 + 8, 0.0), (1.0, high, 0.02), (1.0, high, 0.1), (0.75, high, 0.4)):
+        nodes = max(int(stats.num_nodes * scale), LEAST)
+        static = min(2 * edges, nodes * (nodes - 1) // 4)
+        graph = GrowthGraph.rmat(nodes, static, length, churn, seed, trend=np.full(length, 0.5))
+        graphs[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges()
+    graphs["turning"] = _turning(max(stats.num_nodes, LEAST), high, length)
+    for (label, sequence), each in product(graphs.items(), (1, 2)):
+        apart = replace(hyper, stride=max(size - 1, 1), groups_per_rank=1)
+        work = Workload(label, statistics_of(sequence), model, apart)
+        forms = uniform_forms(len(sequence), Form.DELTA, must_track(work)) if "c0.0" in label else uniform_forms(len(sequence))
+        schedule = lower(f"{label}-shared{each}", work, deal(work.groups, ranks, each), SHARED, UNUSED, forms)
+        yield Probe(f"{label}-shared{each}-{ranks}", sequence, schedule, apart)
+
+
+def _turning(nodes: int, edges: int, length: int) -> SnapshotSequence:
+    """Return snapshots in which every row is another than in the snapshot before: of node v edges come from the next nodes, and from those
+    before it by turns."""
+    near = np.arange(1, max(min(edges // nodes + 1, (nodes - 1) // 2), 1) + 1)
+    node = np.repeat(np.arange(nodes), len(near))
+    sides = [Snapshot.from_edges(nodes, (node + sign * np.tile(near, nodes)) % nodes, node) for sign in (1, -1)]
+    return SnapshotSequence.from_snapshots([sides[t % 2] for t in range(length)])
 
 
 def _kept_forms(count: int, hyper: Hyper, tracked: bool) -> Forms:

@@ -25,9 +25,11 @@ from chronoscale.real_exec.snapshots.device_state import (
 )
 from chronoscale.real_exec.snapshots.material import Change, Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.shared_rows import RowParts, SharedRecurrence
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
+from chronoscale.strategies.snapshots.variants import TemporalVariant
 from chronoscale.strategies.workload import Hyper
 
 
@@ -87,6 +89,7 @@ class SnapshotProgram(Trainer):
         }
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
+        self._share_rows(schedule)
         self.epoch, self._drawn = 0, 0
         self._targets = {goal: material.target(goal).to(self.device) for goal in sorted({goal for of in goals.values() for goal in of})}
         for task in self.tasks:
@@ -131,6 +134,21 @@ class SnapshotProgram(Trainer):
     def finish(self) -> EpochResult:
         self.epoch += 1
         return EpochResult(self._losses.finish())
+
+    def _share_rows(self, schedule: Schedule) -> None:
+        """Part the rows of groups that share some. Raises ValueError for other numbers of rows than the schedule has."""
+        first = {t.unit: t.task for t in self.tasks if t.op is Op.TEMPORAL and t.layer == 0 and t.step == 0}
+        for chain in self.plan.chains:
+            steps = [first[unit] for unit in chain if unit in first]
+            if not steps or schedule.variant[steps[0]] != TemporalVariant.LASTING_FIRST:
+                continue
+            last = (chain[-1] - chain[0]) * self.hyper.stride + self.hyper.group_size
+            parts = RowParts.of(self.material.lasting(self._number((chain[0], 0)), last), self.device)
+            if wrong := [step for step in steps[1:] if schedule.rows[step] != len(parts.rest)]:
+                raise ValueError(
+                    f"schedule '{schedule.name}': task {wrong[0]} is to compute other rows than the {len(parts.rest)} that change"
+                )
+            self.device_state.shared |= dict.fromkeys(chain, SharedRecurrence(chain, parts, parted=not self.model.shape.transforms_first))
 
     def _targets_of(self, unit: int) -> list[Tensor]:
         """Return the values that a group predicts, on the device."""
@@ -189,9 +207,12 @@ class SnapshotProgram(Trainer):
         steps = range(last + 1) if self.model.shape.predicts_each else (last,)
         outputs = [acquire(device_state.hidden[task.unit, top, step]) for step in steps]
         objective, targets = self.material.objective, self._targets_of(task.unit)
-        errors = [self.model.loss(output, target, objective) for output, target in zip(outputs, targets, strict=True)]
+        shared = device_state.shared.get(task.unit)
+        place = shared.parts.place if shared and top == 0 else None
+        errors = [self.model.loss(output, target, objective, place) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
-        loss.backward()
+        back = shared.handed_back(task.unit) if shared else []
+        torch.autograd.backward([loss, *(output for output, _ in back)], [None, *(gradient for _, gradient in back)])
         self._losses.add(task.iteration, loss)
         device_state.forget(task.unit)
         gone = [device_state.snapshots.pop(key) for key in self.plan.frees[task.unit]]

@@ -7,9 +7,10 @@
 upper, top                  1 above the first layer; in the last one
 later, last                 1 after the first snapshot of a group (of windows: in validation); in the last one
 partial                     1 where not every node has a row
-own                         snapshots of a group that no earlier group of its pair has brought in
+own                         snapshots of a group to which no earlier gradient pass of its pair has come
 steps, links, above, deep   snapshots a group, and but one; layers above the first; 1 if there are any
 spread                      1 on several ranks
+follows, leads              1 where a group's rows that stay are an earlier one's; where a later group reads its own
 joins, joined, narrows,     of sliding windows (`flaredtdg.kernels.law_variables`)
 cuts, routed, stays, begins
 anew, each                  1 where nothing shrinks; where every snapshot of a window predicts
@@ -24,7 +25,7 @@ changing                    1 where others lie there from batch to batch
 ==========================  ===============================================================================
 
 Laws of bytes also have a row's descriptors `nodes`, `edges`, `rows` and `width`, what a planner says beside them (`fresh`: edges of those
-`own` snapshots), and a model's widths.
+`own` snapshots; `stays`: rows that groups share), and a model's widths.
 """
 
 from __future__ import annotations

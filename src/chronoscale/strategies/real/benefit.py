@@ -11,7 +11,7 @@ from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.planning.builder import NONE
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.lowering import SLOTS, GroupSites, Lowering, Reuse
+from chronoscale.strategies.snapshots.lowering import GroupSites, Lowering, Reuse
 from chronoscale.strategies.workload import Workload
 
 
@@ -51,21 +51,22 @@ class _SameInputs:
         return id(self.workload)
 
 
-def compute_benefit(workload: Workload, costs: CostModel) -> Benefit:
+def compute_benefit(workload: Workload, costs: CostModel, rows: bool = False) -> Benefit:
     """Estimate the times of all snapshot groups, and what every pair would save on one GPU, for REAL's schedulers (t and R of §5.1): the
     planner's own rows are timed with `costs`.
 
     Times are with type I reuse (of what consecutive snapshots of a group have in common), savings from type II (of snapshots that two
     groups share). Unlike REAL's eq. 17 (a ratio of snapshot times) the saving is exact: the pair's lanes are laid out with and without
-    sharing, so what overlap hides is not counted as saved. The latest result is remembered: strategies, and numbers of GPUs, share it.
+    sharing, so what overlap hides is not counted as saved. rows: rows of recurrences are shared, too. The latest results are remembered:
+    strategies, and numbers of GPUs, share them.
     """
-    return _compute(_SameInputs(workload, costs))
+    return _compute(_SameInputs(workload, costs), rows)
 
 
-@lru_cache(maxsize=1)
-def _compute(inputs: _SameInputs) -> Benefit:
+@lru_cache(maxsize=2)
+def _compute(inputs: _SameInputs, rows: bool) -> Benefit:
     workload, costs = inputs.workload, inputs.costs
-    lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True), costs), workload.groups
+    lowering, n = Lowering(workload, Reuse(snapshots=True, groups=True, rows=rows), costs), workload.groups
     stride, size = workload.hyper.stride, workload.hyper.group_size
     alone = _pair_times(lowering, np.arange(n), None, 0, costs)
     band = max((size - 1) // stride, 1)
@@ -80,10 +81,18 @@ def _compute(inputs: _SameInputs) -> Benefit:
 
 def _pair_times(lowering: Lowering, first: Ints, second: Ints | None, shift: int, costs: CostModel) -> Floats:
     """Return the time of groups, or of pairs where `second` is given and starts `shift` snapshots later; float64 ns."""
-    timer, zero = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64)
-    paired = np.full(len(first), second is not None)
-    ahead = lowering.emit(timer, GroupSites(first, zero, zero, zero, zero, paired, zero, zero, zero, zero, zero, zero + NONE))
-    if second is not None:
-        shared = ahead.rows, ahead.edges, ahead.kernels, ahead.moved, ahead.last
-        lowering.emit(timer, GroupSites(second, zero, zero + SLOTS, zero, zero + shift, ~paired, zero, *shared))
+    timer, zero, none = Timer(len(first), costs, lowering.kernels), np.zeros(len(first), np.int64), np.full(len(first), NONE, np.int64)
+    span = zero + lowering.workload.hyper.group_size + shift
+    at = GroupSites(first, zero, zero, zero, zero, span, none)
+    ahead = lowering.add_forward(timer, at)
+    if second is None:
+        lowering.add_backward(timer, at, ahead, ahead.at(none), none)
+        return timer.span
+    if not lowering.shares_rows:
+        lowering.add_backward(timer, at, ahead, ahead.at(none), none)
+    behind = GroupSites(second, zero, zero, zero, zero + shift, span, ahead.last)
+    made = lowering.add_forward(timer, behind)
+    end = lowering.add_backward(timer, behind, made, ahead, none)
+    if lowering.shares_rows:
+        lowering.add_backward(timer, at, ahead, made, end)
     return timer.span

@@ -17,6 +17,7 @@ from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.scheduled import ScheduledStrategy
 from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.lowering import Reuse
 
 WORK = 24_000_000  # exchange work in all, about a second of one core; less for few groups:
 LEAST_WORK, GROUP_WORK = 4_000_000, 20_000
@@ -101,7 +102,16 @@ def place(benefits: Benefit, ranks: int, alpha: float = 0.0) -> Placement:
 REAL_G_PLUS = ScheduledStrategy(
     "real-g+",
     "REAL-G+",
+    "REAL §5.1; the search and shared rows are this project's",
+    place,
+    summary="As real-g+-own, with rows of the recurrence that stay as they are computed once for groups that overlap on a GPU.",
+    reuse=Reuse(snapshots=True, groups=True, rows=True),
+)
+REAL_G_PLUS_OWN = ScheduledStrategy(
+    "real-g+-own",
+    "REAL-G+ without shared rows",
     "REAL §5.1; the search is this project's",
     place,
     summary="As real-g, with a search that weighs shared snapshots and balance at once.",
+    ablates="real-g+",
 )

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.real.benefit import Benefit, compute_benefit
 from chronoscale.strategies.real.bound import lower_bound
@@ -13,6 +15,7 @@ from chronoscale.strategies.real.check import check_schedule
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.strategy import GroupStrategy
 from chronoscale.strategies.workload import Workload
 
@@ -38,7 +41,7 @@ def certify(schedule: Schedule, benefits: Benefit, certified: float | None = Non
 @dataclass(frozen=True, slots=True)
 class ScheduledStrategy(GroupStrategy):
     """Planner of REAL's schedulers: snapshot groups are placed on GPUs and iterations by `seated(benefits, ranks)`, with reuse within every
-    group (type I) and between two that share a GPU (type II)."""
+    group (type I), between two that share a GPU (type II), and of rows where `reuse` says so."""
 
     name: str
     title: str
@@ -46,12 +49,23 @@ class ScheduledStrategy(GroupStrategy):
     seated: Callable[[Benefit, int], Placement]
     summary: str = ""
     ablates: str = ""
-    reuse = Reuse(snapshots=True, groups=True)
+    reuse: Reuse = Reuse(snapshots=True, groups=True)  # noqa: RUF009  # frozen
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        return self.seated(compute_benefit(workload, costs), ranks)
+        return self.seated(self.weigh(workload, costs)[1], ranks)
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch, with a certified bound on it. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
-        benefits = compute_benefit(workload, costs)
-        return certify(lower(self.name, workload, self.seated(benefits, ranks), self.reuse, costs), benefits)
+        reuse, benefits = self.weigh(workload, costs)
+        return certify(lower(self.name, workload, self.seated(benefits, ranks), reuse, costs), benefits)
+
+    def weigh(self, workload: Workload, costs: CostModel) -> tuple[Reuse, Benefit]:
+        """Return what is reused, and times and savings of groups with that: rows are shared only where consecutive pairs of groups take
+        less time so."""
+        benefits, apart = compute_benefit(workload, costs), replace(self.reuse, rows=False)
+        if not (self.reuse.rows and can_share_rows(workload)):
+            return apart, benefits
+        shared, first = compute_benefit(workload, costs, rows=True), np.arange(0, workload.groups, 2)
+        second = np.where(first + 1 < workload.groups, first + 1, -1)
+        pays = shared.load(first, second).sum() < benefits.load(first, second).sum()
+        return (self.reuse, shared) if pays else (apart, benefits)

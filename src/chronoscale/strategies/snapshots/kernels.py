@@ -14,8 +14,11 @@ def structure_name(model: ModelShape) -> str:
 
 
 def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kernels:
-    """Return the counts of GPU kernels for planning a schedule on snapshots of this kind (as `Schedule.kind`). Raises UserError for another
-    family, and for a model that was not counted."""
+    """Return the counts of GPU kernels for planning a schedule on snapshots of this kind (as `Schedule.kind`).
+
+    kind "shared": steps and gradient passes of groups that share rows. Raises UserError for another family, and for a model that was not
+    counted.
+    """
     workload.snapshots  # noqa: B018 (refuses other families)
     model, steps = workload.model, workload.hyper.group_size
     sizes = {
@@ -25,6 +28,8 @@ def kernels_of(workload: Workload, kind: str = "groups", ranks: int = 1) -> Kern
         "above": model.layers - 1,
         "deep": int(model.layers > 1),
         "spread": int(ranks > 1),
+        "follows": 0,
+        "leads": 0,
     }
     widths = {"inputs": model.inputs, "hidden": model.hidden, "outputs": model.outputs, "parameters": model.parameters}
     return Kernels.of_model(kind, structure_name(model), {**sizes, **widths})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,10 @@ from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_forms
-from chronoscale.strategies.snapshots.groups import Placement
+from chronoscale.strategies.snapshots.groups import CAPACITY, Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
+from chronoscale.strategies.snapshots.shared_rows import SharedRows, can_share_rows
 from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
@@ -32,7 +34,8 @@ SLOTS = 6  # order keys an iteration: two groups forward, their backward passes 
 @dataclass(frozen=True, slots=True)
 class Reuse:
     """What a planner of whole snapshot groups reuses (REAL §4). snapshots: what consecutive snapshots of a group share, so that only
-    differences are sent and computed, in three lanes (type I). groups: snapshots that two groups on a rank share (type II).
+    differences are sent and computed, in three lanes (type I). groups: snapshots that two groups on a rank share (type II). rows: rows of a
+    recurrence whose input stays as it is, in a group and in two that share snapshots (`shared_rows`); their gradient passes come last.
 
     pipeline: nothing is reused; the two groups of a rank are in flight at once, aggregation of one beside the recurrence of the other, and
     a copy on the device between the stages (BLAD).
@@ -44,16 +47,16 @@ class Reuse:
     snapshots: bool = False
     groups: bool = False
     pipeline: bool = False
+    rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSites:
-    """Snapshot groups whose rows a planner (PSG, BLAD, REAL) adds at once, and where they go; int64 [n] each but `keeps`.
+    """Snapshot groups whose rows a planner (PSG, BLAD, REAL) adds at once, and where they go; int64 [n] each.
 
     unit: the group's number. shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the
-    others with it. keeps bool [n]: a later group still needs this one's snapshots. inherits, rows, edges, kernels, moved: device bytes,
-    transformed rows and attended edges of such snapshots, freed and given their gradient by this group's end, and that gradient's kernels
-    and bytes. gate: handles that its first transfer waits for (-1: none).
+    others with it. span: snapshots of this group and of those that it shares any with. gate: handles that its first transfer waits for
+    (-1: none).
     """
 
     unit: Ints
@@ -61,33 +64,40 @@ class GroupSites:
     order: Ints
     iteration: Ints
     shift: Ints
-    keeps: NDArray[np.bool_]
-    inherits: Ints
-    rows: Ints
-    edges: Ints
-    kernels: Ints
-    moved: Ints
+    span: Ints
     gate: Ints
+
+    def at(self, which: Ints) -> GroupSites:
+        """Return some of these sites, by their place."""
+        return GroupSites(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRows:
-    """Planned rows of snapshot groups (PSG, BLAD, REAL): handles and counts on which later groups' rows depend, int64 [n] each.
+    """Planned rows of snapshot groups (PSG, BLAD, REAL): handles and counts on which later rows depend, int64 [n] each.
 
-    first, last, backward: handles of its first transfer, last forward and backward row; reads: the first row that reads parameters where no
-    aggregation comes before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these;
-    kernels, moved: of their gradient.
+    first, last: handles of its first transfer and last forward row; reads: the first row that reads parameters where no aggregation comes
+    before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these; kernels, moved: of their
+    gradient. active: bytes of what is the group's alone; fresh: edges of its own snapshots.
     """
 
     first: Ints
     reads: Ints
     last: Ints
-    backward: Ints
     held: Ints
     rows: Ints
     edges: Ints
     kernels: Ints
     moved: Ints
+    active: Ints
+    fresh: Ints
+
+    def at(self, unit: Ints) -> GroupRows:
+        """Return the rows of some of these groups, by their place; -1: all counts 0, without rows."""
+        return GroupRows(*(np.append(getattr(self, field.name), NONE if field.name in HANDLES else 0)[unit] for field in fields(self)))
+
+
+HANDLES = ("first", "reads", "last")
 
 
 @dataclass(slots=True)
@@ -117,7 +127,9 @@ class Lowering:
         self.reuse = reuse
         self.rows = Rows(workload)
         self.varies = task_of(workload.hyper.task).varies
+        self.shares_rows = reuse.rows and can_share_rows(workload)
         self.kernels = kernels_of(workload)
+        self.ending = kernels_of(workload, "shared") if self.shares_rows else self.kernels  # of gradient passes, and steps of shared rows
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
@@ -139,14 +151,19 @@ class Lowering:
         """Whether any snapshot's aggregates are computed from the last ones by their differences, so that all are saved for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
-    def _features_stay(self, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _features_stay(self, at: GroupSites) -> NDArray[np.bool_]:
         """Return whether input features stay on the device with their group, not until they are aggregated; bool [n].
 
-        Those of all snapshots do, sent once a group, and those of each that a later group (`keeps`: there is one) summarises once more.
+        Those of all snapshots do, sent once a group, and those of each that a later group summarises once more.
         """
         if self.varies:
-            return keeps & bool(self.workload.model.summarises)
-        return np.full_like(keeps, self.reuse.snapshots)
+            return self._leads(at) & bool(self.workload.model.summarises)
+        return np.full(len(at.unit), self.reuse.snapshots)
+
+    def _leads(self, at: GroupSites) -> NDArray[np.bool_]:
+        """Return which groups are the first of two that share snapshots, bool [n]."""
+        leads: NDArray[np.bool_] = (at.shift == 0) & (at.span > self.workload.hyper.group_size)
+        return leads
 
     def _temporal_variant(self, step: int) -> TemporalVariant:
         """Return which implementation runs a recurrent step."""
@@ -165,10 +182,13 @@ class Lowering:
         features: NDArray[np.bool_],
         stay: NDArray[np.bool_],
         after: Sequence[Ints],
+        shared: SharedRows | None = None,
+        place: Ints | int = 0,
     ) -> _FirstLayer:
         """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse.
 
-        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated.
+        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated. place int64 [n]: of the
+        snapshot, from the first one of the groups that share rows.
         """
         rows, model = self.rows, self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
@@ -206,17 +226,19 @@ class Lowering:
                 edges = summed["edges"]
             elif not model.evolves_weights:
                 product = rows.transform(summed["rows"], model.inputs, incremental)
+                if shared is not None:
+                    product |= shared.transformed(place, product)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
-                held, dense = held + product["alloc"], product["rows"]
+                held, dense = held + product["alloc"] - product.get("free", zero), product["rows"]
             result.arrived, result.ready = np.where(mask, h2d, result.arrived), np.where(mask, ready, result.ready)
             result.held, result.rows, result.edges = result.held + mask * held, result.rows + mask * dense, result.edges + mask * edges
-            result.kernels = result.kernels + mask * self.kernels.count(CARRIED, partial=incremental, features=features)
-            sizes = {name: summed[name] for name in ("nodes", "rows", "edges")}
-            result.moved = result.moved + mask * self.kernels.bytes(CARRIED, partial=incremental, features=features, **sizes)
+            result.kernels = result.kernels + mask * self.ending.count(CARRIED, partial=incremental, features=features)
+            sizes = {name: summed[name] for name in ("nodes", "rows", "edges")} | ({"rows": dense} if shared else {})
+            result.moved = result.moved + mask * self.ending.bytes(CARRIED, partial=incremental, features=features, **sizes)
         return result
 
-    def emit(self, sink: Sink, at: GroupSites) -> GroupRows:
-        """Add all rows of one snapshot group at each site to a builder or timer, forward and backward pass."""
+    def add_forward(self, sink: Sink, at: GroupSites) -> GroupRows:
+        """Add the rows of one snapshot group at each site to a builder or timer, up to the group's outputs."""
         rows = self.rows
         model = self.workload.model
         size = self.workload.hyper.group_size
@@ -224,8 +246,9 @@ class Lowering:
         site: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
         held, active, carried, attended, fresh, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(7))
-        everything = np.full(len(start), rows.nodes)
-        stay = self._features_stay(at.keeps)
+        everything, zero = np.full(len(start), rows.nodes), np.zeros(1, np.int64)
+        stay = self._features_stay(at)
+        shared = self._shared(at) if self.shares_rows else None
         below: list[Ints] = []
         for layer in range(model.layers):
             outputs: list[Ints] = []
@@ -239,7 +262,8 @@ class Lowering:
                     features = own & (self.varies or not self.reuse.snapshots or step == 0)
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
-                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, stay, [gate, *waits])
+                    waits = [gate, *waits]
+                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, stay, waits, shared, at.shift + step)
                     ready = loaded.ready
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -262,32 +286,59 @@ class Lowering:
                     copied = rows.copy()
                     ready = sink.add(Op.COPY, self.second, here, copied, after=(ready,))
                     active += copied["alloc"]
-                cell = rows.recurrence(layer)
-                output = sink.add(Op.TEMPORAL, self.second, here, cell, {"variant": self._temporal_variant(step)}, after=(ready,))
-                active += cell["alloc"]
+                cell: dict[str, Ints] = rows.recurrence(layer)
+                if shared and layer == 0:
+                    cell = shared.step(step)
+                else:
+                    cell["variant"] = np.full(1, self._temporal_variant(step))
+                output = sink.add(Op.TEMPORAL, self.second, here, cell, after=(ready,))
+                active = active + cell["alloc"] - cell.get("free", zero)
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
                     output = sink.add(Op.TRANSFORM, self.second, here, product, {"free": features * ~stay * rows.features}, after=(ready,))
                     active += product["alloc"]
                 outputs.append(output)
             below = outputs
-        freed = active + at.inherits + held * ~at.keeps
-        gradient = rows.backward(start, at.rows + carried * ~at.keeps, at.edges + attended * ~at.keeps)
+        return GroupRows(first, reads, below[-1], held, carried, attended, kernels, moved, active, fresh)
+
+    def _shared(self, at: GroupSites) -> SharedRows:
+        """Return the counts of rows that groups share."""
+        return SharedRows.of(self.rows, self.ending, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
+
+    def ends(self, at: GroupSites) -> NDArray[np.bool_]:
+        """Return whose gradient pass is the last of the groups that share snapshots, which it carries on and frees, bool [n]."""
+        return at.shift == 0 if self.shares_rows else ~self._leads(at)
+
+    def add_backward(self, sink: Sink, at: GroupSites, made: GroupRows, other: GroupRows, after: Ints) -> Ints:
+        """Add the gradient pass of one snapshot group at each site to a builder or timer; return its rows' handles, int64 [n].
+
+        made: the rows of the groups, other: of those that they share snapshots with (0 without). after: handles that it waits for, too.
+        """
+        rows, size, ends = self.rows, self.workload.hyper.group_size, self.ends(at)
+        held, carried, attended, kernels, moved = (
+            ends * (getattr(made, name) + getattr(other, name)) for name in ("held", "rows", "edges", "kernels", "moved")
+        )
+        gradient = rows.backward(self.workload.group_start(at.unit), carried, attended)
         decoded = pair_flops(self.workload, predicted_snapshots(self.workload, at.unit)).sum(axis=1)
         gradient["flops"] = gradient["flops"] + decoded
-        later: Columns = {"order": at.order + 2} if self.reuse.pipeline else {}
-        beside = BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE
-        loaded_snapshots = np.where(at.shift > 0, at.shift, size)
-        launched = self.kernels.count(Op.BACKWARD.name, own=loaded_snapshots) + at.kernels + kernels * ~at.keeps
-        group_bytes = self.kernels.bytes(Op.BACKWARD.name, own=loaded_snapshots, nodes=rows.nodes, edges=gradient["edges"], fresh=fresh)
-        ends: Columns = {
-            "free": freed + gradient["alloc"],
-            "kernels": launched,
-            "bytes": group_bytes + at.moved + moved * ~at.keeps,
-            "variant": beside,
+        variant: Columns = {"variant": BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE}
+        flags: dict[str, NDArray[Any]] = {}
+        if self.shares_rows:
+            shared = self._shared(at)
+            gradient, variant = shared.backward(gradient), {}
+            flags = {"follows": at.shift > 0, "leads": self._leads(at), "stays": shared.stays}
+        own = np.where(self._leads(at), at.span - size, size) if self.shares_rows else np.where(at.shift > 0, at.shift, size)
+        later: Columns = {}
+        if self.reuse.pipeline or self.shares_rows:
+            later = {"order": at.order + (2 if self.reuse.pipeline else SLOTS // 2 * self._leads(at))}
+        sizes: dict[str, Any] = {"nodes": rows.nodes, "edges": gradient["edges"], "rows": gradient["rows"], "fresh": made.fresh}
+        ends_with: Columns = {
+            "free": made.active + held + gradient["alloc"],
+            "kernels": self.ending.count(Op.BACKWARD.name, own=own, **flags) + kernels,
+            "bytes": self.ending.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved,
         }
-        backward = sink.add(Op.BACKWARD, Lane.COMPUTE, site, gradient, ends, later, after=(below[-1],))
-        return GroupRows(first, reads, below[-1], backward, held, carried, attended, kernels, moved)
+        here: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
+        return sink.add(Op.BACKWARD, Lane.COMPUTE, here, gradient, ends_with, variant, later, after=(made.last, after))
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
@@ -308,22 +359,23 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
     resident = 4 * workload.model.parameters * FP32 + targets  # parameters, gradients, two moments
     builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
-    lead = placement.first()
-    keeps = np.zeros(len(lead), bool)
-    keeps[lead[shift > 0]] = True
-    emitted = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows)))
-    for slot in (0, 1):
-        g = np.flatnonzero(placement.slot == slot)
-        columns = (emitted.held, emitted.rows, emitted.edges, emitted.kernels, emitted.moved)
-        inherits, dense, attended, launched, moved = (np.where(shift[g] > 0, column[lead[g]], 0) for column in columns)
-        order = placement.iteration[g] * SLOTS + slot
-        open_ = np.full(len(g), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
-        at = (g, placement.rank[g], order, placement.iteration[g], shift[g], keeps[g])
-        sites = GroupSites(*at, inherits, dense, attended, launched, moved, open_)
-        rows = lowering.emit(builder, sites)
+    lead, unit = placement.first(), np.arange(len(shift))
+    partner = np.where(shift > 0, lead, NONE)  # the other group of two that share snapshots
+    partner[lead[shift > 0]] = unit[shift > 0]
+    span = workload.hyper.group_size + np.where(partner < 0, 0, np.maximum(shift, shift[partner]))
+    none = np.full(len(lead), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
+    sites = GroupSites(unit, placement.rank, placement.iteration * SLOTS + placement.slot, placement.iteration, shift, span, none)
+    emitted, backward = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows))), none.copy()
+    by_slot = [np.flatnonzero(placement.slot == slot) for slot in range(CAPACITY)]
+    for g in by_slot:
+        made = lowering.add_forward(builder, sites.at(g))
         for field in fields(GroupRows):
-            getattr(emitted, field.name)[g] = getattr(rows, field.name)
-    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted)
+            getattr(emitted, field.name)[g] = getattr(made, field.name)
+    for g in reversed(by_slot) if lowering.shares_rows else by_slot:
+        at, other = sites.at(g), partner[g]
+        after = np.where(lowering.ends(at) & (other >= 0), backward[other], NONE)
+        backward[g] = lowering.add_backward(builder, at, emitted.at(g), emitted.at(other), after)
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted, backward, lowering.ends(sites))
     return builder.finish()
 
 
@@ -334,15 +386,20 @@ def pair_shifts(workload: Workload, placement: Placement) -> Ints:
     return np.where((placement.slot == 1) & (apart > 0) & (apart < workload.hyper.group_size), apart, 0)
 
 
-def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse: Reuse, emitted: GroupRows) -> None:
-    """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for."""
+def _add_synchronisation(
+    builder: Builder, at: Placement, parameters: int, reuse: Reuse, emitted: GroupRows, backward: Ints, last: NDArray[np.bool_]
+) -> None:
+    """Add the all-reduce and optimiser step of every rank and iteration, and link what the next iteration's first transfer waits for.
+
+    backward: handles of the groups' gradient passes; last bool [n]: of which no other group's of two that share snapshots comes after.
+    """
     ranks, iterations = at.ranks, at.iterations
     rank, iteration = np.tile(np.arange(ranks), iterations), np.repeat(np.arange(iterations), ranks)
     site: Columns = {"rank": rank, "iteration": iteration, "order": iteration * SLOTS + SLOTS - 1}
     ready = np.full(ranks * iterations, NONE, np.int64)
-    for slot in (0, 1):
-        g = np.flatnonzero(at.slot == slot)
-        ready[at.site[g]] = emitted.backward[g]
+    for slot in range(CAPACITY):
+        g = np.flatnonzero((at.slot == slot) & last)
+        ready[at.site[g]] = backward[g]
     if ranks > 1:
         ready = builder.add(Op.ALLREDUCE, Lane.COMM, site, {"collective": iteration, "bytes": parameters * FP32}, after=(ready,))
     update = {"rows": parameters, "flops": 10 * parameters}
@@ -355,5 +412,5 @@ def _add_synchronisation(builder: Builder, at: Placement, parameters: int, reuse
         gate = np.where(has, emitted.last[previous], NONE)
     else:  # iterations do not overlap, nor do groups but in a pipeline
         same = has & (at.iteration[previous] == at.iteration)
-        gate = np.where(same, NONE if reuse.pipeline else emitted.backward[previous], earlier)
+        gate = np.where(same, NONE if reuse.pipeline else backward[previous], earlier)
     builder.link(emitted.first, gate)

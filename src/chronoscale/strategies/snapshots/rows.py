@@ -138,8 +138,8 @@ class Rows:
     def _attend(self, edges: Ints, rows: Ints, result: Ints) -> Columns:
         """Return the row of an attention over `edges` that leaves `result` rows."""
         hidden = self.workload.model.hidden
-        # sums, outputs, a row's denominator, maximum and reference; weights for the gradient
-        held = (result * (2 * hidden + 3) + edges) * FP32
+        # sums, outputs, a row's denominator, maximum and reference; of computed rows what the activation read; weights for the gradient
+        held = (result * (2 * hidden + 3) + rows * hidden + edges) * FP32
         return self._work(edges, rows, hidden, edges * (2 * hidden + SCORE), held)
 
     def transform(self, rows: Ints, width: int, into: bool = False) -> Columns:

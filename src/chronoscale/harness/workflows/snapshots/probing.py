@@ -18,12 +18,15 @@ from chronoscale.harness.workflows.execution import ProbeCandidate, Probes
 from chronoscale.harness.workflows.snapshots.data import load_snapshots, shape_of
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.probe import Probe, probes
+from chronoscale.strategies.snapshots.strategy import GroupStrategy
 from chronoscale.strategies.strategy import Strategy
 
 
-def probed_kind(planner: Strategy) -> str:
-    """Return the kind of schedule that `chronoscale profile` times for a strategy: its own, or "groups" for one that cannot be executed."""
-    return planner.kind if planner.executes else "groups"
+def probed_kinds(planner: Strategy) -> set[str]:
+    """Return the kinds of schedules that `chronoscale profile` times for a strategy: its own, "groups" for one that cannot be executed, and
+    "shared" beside it where groups share rows."""
+    shares = isinstance(planner, GroupStrategy) and planner.reuse.rows
+    return {planner.kind if planner.executes else "groups", *(["shared"] if shares else [])}
 
 
 class SnapshotProbes(Probes):
@@ -37,7 +40,7 @@ class SnapshotProbes(Probes):
             raise UserError(
                 f"dataset '{experiment.dataset.label}' has no edges in the snapshots that are used: a profile has nothing to time"
             )
-        self._kinds = {probed_kind(planner) for planner in planners(experiment).values()}
+        self._kinds = set().union(*map(probed_kinds, planners(experiment).values()))
 
     def of(self, ranks: int) -> Iterator[ProbeCandidate]:
         hyper, seed = self._experiment.hyper, self._experiment.seed

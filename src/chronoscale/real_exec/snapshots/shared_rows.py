@@ -1,0 +1,106 @@
+"""Shared rows: the first layer's recurrence of snapshot groups that share what stays as it is (`strategies.snapshots.shared_rows`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from chronoscale.cuda_ext.operators.cell_weights import CellWeights
+from chronoscale.cuda_ext.operators.lasting_input import LastingInput
+from chronoscale.real_exec.execution.transfers import acquire
+from chronoscale.real_exec.snapshots.model import Recurrence, State
+
+
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """Rows of a snapshot in two parts: those that stay as they are in all snapshots of one or two groups, and the rest.
+
+    order int64 [N]: the nodes, those of the first part, `stays` of them, before the rest; place int64 [N]: where each node stands in it.
+    """
+
+    order: Tensor
+    place: Tensor
+    stays: int
+
+    @property
+    def rest(self) -> Tensor:
+        """The nodes whose rows change, int64."""
+        return self.order[self.stays :]
+
+    @classmethod
+    def of(cls, stays: Tensor, device: torch.device) -> RowParts:
+        """Part the rows by a mask of those that stay, bool [N] in host memory."""
+        order = torch.cat([stays.nonzero()[:, 0], (~stays).nonzero()[:, 0]])
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order))
+        return cls(order.to(device), place.to(device), int(stays.sum()))
+
+
+@dataclass(slots=True)
+class SharedRecurrence:
+    """The first layer's recurrence of one group, or of two that share snapshots: `units`, in their order.
+
+    The first group computes the rows that stay (`lasting`), and every group the rest, each from no state. What later groups read of the
+    first one is cut off there, so that its gradient goes back once, with the first group's own. parted: inputs are in the order of `parts`,
+    all rows in the first snapshot, and the rest alone in others; else all rows in the order of nodes.
+    """
+
+    units: tuple[int, ...]
+    parts: RowParts
+    parted: bool = False
+    lasting: LastingInput | None = None
+    lasting_state: State | None = None
+    states: dict[int, State] = field(default_factory=dict)  # of the rest, by unit
+    outputs: dict[int, Tensor] = field(default_factory=dict)  # of rows that stay, [stays, H] by step: what the first group made
+    leaves: dict[int, Tensor] = field(default_factory=dict)  # and what later groups read of it
+
+    def step(self, cell: Recurrence, unit: int, step: int, z: Tensor, kept: bool) -> Tensor | None:
+        """Take one step of a group's recurrence; return its output, [N, H] in the order of `parts`, if that is `kept`.
+
+        z: its input, [N, H] or [rest, H]. kept: for every group of these alike.
+        """
+        z, parts = acquire(z), self.parts
+        begins = unit == self.units[0] and step == 0
+        if not self.parted:
+            z = z.index_select(0, parts.order if begins else parts.rest)
+        self.states[unit] = cell(z[parts.stays :] if begins else z, self.states.get(unit))
+        if unit == self.units[0]:
+            if self.lasting is None:
+                self.lasting = LastingInput(z[: parts.stays], CellWeights.of(cell.cell))
+            self.lasting_state = self.lasting.step(self.lasting_state)
+            if kept:
+                self.outputs[step] = self.lasting_state[0]
+                if len(self.units) > 1:
+                    self.leaves[step] = self.outputs[step].detach().requires_grad_()
+        if not kept:
+            return None
+        above = self.outputs[step] if unit == self.units[0] else acquire(self.leaves[step])
+        return torch.cat([above, self.states[unit][0]])
+
+    def rows_of(self, unit: int, step: int) -> Tensor:
+        """Return which rows of a snapshot the recurrence reads, by node, int64: all of the first one, else those that change."""
+        return self.parts.order if unit == self.units[0] and step == 0 else self.parts.rest
+
+    def put(self, before: Tensor, nodes: Tensor, rows: Tensor) -> Tensor:
+        """Return the rows that change of a snapshot, [rest, H], where `rows` take the place of those of `nodes`, int64.
+
+        before: rows of the snapshot before, these alone or, of the first one, all.
+        """
+        rest = before[len(before) - len(self.parts.rest) :]
+        return rest.index_copy(0, self.parts.place[nodes] - self.parts.stays, rows)
+
+    def handed_back(self, unit: int) -> list[tuple[Tensor, Tensor]]:
+        """Return which tensors of the first group have a gradient from later groups, and that; none for these."""
+        if unit != self.units[0]:
+            return []
+        grads = ((self.outputs[step], leaf.grad) for step, leaf in self.leaves.items())
+        return [(output, grad) for output, grad in grads if grad is not None]
+
+    def forget(self, unit: int) -> None:
+        """Drop what a group that has ended leaves behind; the first one ends last."""
+        self.states.pop(unit, None)
+        if unit == self.units[0]:
+            self.lasting = self.lasting_state = None
+            self.outputs, self.leaves = {}, {}

@@ -1,0 +1,63 @@
+"""What snapshot groups are planned to hold, against the tensors that torch holds at most in an epoch, on one thread."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from pairwise import fast
+from torch.profiler import ProfilerActivity, profile
+
+from chronoscale.datasets.generate.growth import GrowthGraph
+from chronoscale.datasets.snapshots.statistics import statistics_of
+from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.interpreter import execute
+from chronoscale.real_exec.execution.lanes import INLINE, CpuLanes
+from chronoscale.real_exec.snapshots.material import SnapshotMaterial
+from chronoscale.real_exec.snapshots.model import SnapshotModel
+from chronoscale.real_exec.snapshots.program import SnapshotProgram
+from chronoscale.real_exec.training.learner import Learner
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.memory import peaks
+from chronoscale.simulator.presets import local_cpu
+from chronoscale.strategies.cluster import Link
+from chronoscale.strategies.costs import DatasheetCosts
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
+from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.variants import Form
+from chronoscale.strategies.workload import Hyper, Workload
+
+GRAPHS = GrowthGraph.rmat(8_000, 20_000, 11, 0.02, 2).sequence().without_self_edges()
+REUSES = {"psg": Reuse(), "own": Reuse(snapshots=True, groups=True), "rows": Reuse(snapshots=True, groups=True, rows=True)}
+CASES = [
+    (reuse, model, layers, form)
+    for reuse in ("rows", "psg", "own")
+    for model, layers in (("wd-gcn", 1), ("t-gcn", 2), ("gat-lstm", 1))
+    for form in (Form.FULL, Form.DELTA)[: 1 + (reuse != "psg")]
+]
+
+
+@pytest.mark.parametrize(("reuse", "model", "layers", "form"), fast(CASES, lambda number, _: number in (0, 1, 2, 5)))
+def test_groups_hold_at_most_what_is_planned(reuse, model, layers, form, tmp_path):
+    """Within a tenth: the first epoch takes the optimiser's moments, the second is watched."""
+    shape, machine = model_shape(model, 32, 32, layers), local_cpu(1, 1e12, Link(1e9, 1e-4))
+    machine = replace(machine, device=replace(machine.device, streams=INLINE))
+    costs, hyper = DatasheetCosts(machine.device), Hyper(group_size=4)
+    work = Workload("memory", statistics_of(GRAPHS), shape, hyper)
+    forms = uniform_forms(len(GRAPHS), form, must_track(work)) if REUSES[reuse].snapshots else None
+    schedule = lower(reuse, work, deal(work.groups, 1, 2), REUSES[reuse], costs, forms)
+    material = SnapshotMaterial(GRAPHS, 32, hyper.variant, weighted=shape.spatial == "gcn")
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape, 1), Context()), hyper, Context())
+    epoch = partial(execute, schedule, program, CpuLanes(False), "cpu")
+    epoch()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        epoch()
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]")
+    taken = schedule.resident + np.cumsum([size for _, size in changes]).max()
+    planned = peaks(schedule, replay(schedule, machine, costs)).max()
+    assert 0.9 < taken / planned < 1.1, f"{taken / planned:.3f}"
