@@ -30,9 +30,7 @@ def _steps(cell: nn.Module, x: Tensor, count: int, ours: bool, backend: str | No
 @pytest.mark.parametrize(
     ("rows", "width", "steps", "backend"), [(1, 3, 2, None), (40, 5, 4, "reference"), (9000, 20, 3, None), (0, 4, 2, None)]
 )
-def test_states_and_gradients_are_those_of_torchs_cell(
-    kind: type[nn.Module], rows: int, width: int, steps: int, backend: str | None
-) -> None:
+def test_it_equals_torchs_cell(kind: type[nn.Module], rows: int, width: int, steps: int, backend: str | None) -> None:
     torch.manual_seed(rows)
     cell = kind(width, width).double()
     x = torch.randn(rows, width, dtype=torch.float64)

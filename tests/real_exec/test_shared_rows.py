@@ -111,7 +111,7 @@ def test_random_pairs_equal_groups_that_share_no_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_pair_in_float64_is_two_recurrences(cell: str) -> None:
-    """200 random pairs: outputs and all gradients are those of each group for itself, to the order of sums."""
+    """100 random pairs: outputs and all gradients are those of each group for itself, to the order of sums."""
     for seed in range(100):
         draw = np.random.default_rng(seed)
         rows, width, size, shift = (int(draw.integers(*of)) for of in ((1, 9), (1, 5), (2, 6), (1, 3)))
