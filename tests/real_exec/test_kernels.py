@@ -44,7 +44,11 @@ from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
+from chronoscale.strategies.snapshots.groups import deal
+from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import model_shape
+from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.feeding import OPERATORS, StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
 from chronoscale.strategies.streams.models import STREAM_MODELS
@@ -103,6 +107,18 @@ def test_groups(name: str, model: str, layers: int) -> None:
     context = Context()
     material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
+    assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
+
+
+@pytest.mark.parametrize(("model", "layers", "form"), [("wd-gcn", 1, Form.DELTA), ("t-gcn", 2, Form.FULL), ("gat-lstm", 2, Form.MAP)])
+def test_groups_that_share_rows(model: str, layers: int, form: Form) -> None:
+    shape = model_shape(model, INPUTS, HIDDEN, layers)
+    work, reuse = Workload("w", statistics_of(GRAPHS), shape, HYPER), Reuse(snapshots=True, groups=True, rows=True)
+    forms = uniform_forms(len(work.snapshots.edges), form, must_track(work))
+    schedule, context = lower("shared", work, deal(work.groups, 1, 2), reuse, UNUSED, forms).head(2), Context()
+    material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
+    assert program.device_state.shared
     assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
 
 
