@@ -119,7 +119,7 @@ def test_groups_that_share_rows(model: str, layers: int, form: Form) -> None:
     material = SnapshotMaterial(GRAPHS, INPUTS, HYPER.variant, weighted=shape.spatial == "gcn")
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
     assert program.device_state.shared
-    assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
+    assert not differences(schedule, program, {Op.BACKWARD: 4} if shape.spatial == "gat" else EXACT)  # of 460
 
 
 @pytest.mark.parametrize("model", ["t-gcn", "gat-lstm", "mpnn-lstm"])
