@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from rivals import pygt  # noqa: E402
 from rivals.plain_torch import PlainTorch  # noqa: E402
 from rivals.pygt import Pygt, Taken  # noqa: E402
+from rivals.snapshots import ROWS, Ours  # noqa: E402
 from rivals.windows import apart, normal  # noqa: E402
 from setups.data import sequence_of  # noqa: E402
 from subjects.snapshot_rivals import HYPER, MODELS, RATE, cut, ours  # noqa: E402
@@ -26,6 +27,7 @@ from upstream_equations import Equations  # noqa: E402
 from chronoscale.datasets.generate.growth import GrowthGraph  # noqa: E402
 from chronoscale.errors import UserError  # noqa: E402
 from chronoscale.real_exec.snapshots.model import GcnBlock  # noqa: E402
+from chronoscale.strategies.schedule import Op  # noqa: E402
 from chronoscale.strategies.snapshots.models import model_shape  # noqa: E402
 
 WIDTH, SERIOUS = 8, 1e-3  # a difference that rounding does not make
@@ -68,10 +70,13 @@ def test_a_trainer_in_a_process_of_its_own_is_timed_and_ends():
     assert all(0 < float(seconds) < 60 for _, *times, _ in rows for seconds in times)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_plain_torch_trains_what_ours_trains(sequence, model):
-    made, windows = ours(sequence, model_shape(model, WIDTH, WIDTH))
-    plain = PlainTorch(made.model, windows, RATE)
+@pytest.mark.parametrize(("model", "rows"), zip(MODELS, (True, False, True), strict=True))
+def test_plain_torch_trains_what_ours_trains(sequence, model, rows):
+    shape = model_shape(model, WIDTH, WIDTH)
+    made, windows = ours(sequence, shape)
+    made = Ours(sequence, shape, HYPER, RATE, 0, planner=ROWS) if rows else made
+    assert not rows or made.schedule.tasks(Op.INCREMENT).size
+    plain = PlainTorch(made.model, windows, RATE, ahead=rows)
     first = made.epoch()
     assert apart(plain.epoch(), first) < 1e-5
     assert apart(plain.epoch(), made.epoch()) < 1e-5

@@ -14,9 +14,10 @@ from rivals.windows import Losses, Windows, normal
 
 
 class PlainTorch:
-    """Of a model with one layer of convolution: a copy of its parameters, in torch's own modules."""
+    """Of a model with one layer of convolution: a copy of its parameters, in torch's own modules. ahead: neighbours' features are added up
+    once, before training."""
 
-    def __init__(self, model: SnapshotModel, windows: Windows, rate: float) -> None:
+    def __init__(self, model: SnapshotModel, windows: Windows, rate: float, ahead: bool = False) -> None:
         block = model.block(0)
         assert isinstance(block, GcnBlock | EvolvingBlock)
         self._cell, self._readout = copy.deepcopy(block.step.cell), copy.deepcopy(model.readout)
@@ -26,6 +27,7 @@ class PlainTorch:
         parts = [part for part in (self._cell, self._readout, self._dense) if part is not None]
         self._optimizer = torch.optim.Adam([p for part in parts for p in part.parameters()] + self._evolved, lr=rate)
         self._windows, self._matrices = windows, [_matrix(edges, len(windows.x)) for edges in windows.edges]
+        self._sums = [torch.sparse.mm(matrix, windows.x) for matrix in self._matrices] if ahead else None
 
     def epoch(self) -> Losses:
         """As `Trainer.epoch`."""
@@ -37,7 +39,7 @@ class PlainTorch:
 
         def output(t: int) -> Tensor:
             nonlocal state
-            sums = torch.sparse.mm(self._matrices[t], x)
+            sums = torch.sparse.mm(self._matrices[t], x) if self._sums is None else self._sums[t]
             if self._dense is not None:
                 state = self._cell(torch.relu(self._dense(sums)), state)
                 return self._readout(state[0] if lstm else state).squeeze(-1)

@@ -15,13 +15,14 @@ from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.job import Settings
+from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.workload import Hyper, ModelShape
 from rivals.plain_torch import PlainTorch
 from rivals.pygt import Pygt, Taken
-from rivals.snapshots import Psg
+from rivals.snapshots import ROWS, Ours
 from rivals.windows import Trainer, Windows, timed
 
-Name = Literal["psg", "pygt", "once", "torch"]
+Name = Literal["psg", "rows", "pygt", "once", "torch", "ahead"]
 
 
 class Asked(NamedTuple):
@@ -61,7 +62,7 @@ class Apart:
 
 def _serve(pipe: Connection, request: Asked) -> None:
     warnings.simplefilter("ignore")  # torch on its sparse matrices
-    ours = request.name == "psg"
+    ours = request.name in ("psg", "rows")
     with open_context(Settings(learning_rate=request.rate, seed=request.seed)) if ours else nullcontext() as context:
         trainer = _trainer(request, context)
         while True:
@@ -76,10 +77,11 @@ def _serve(pipe: Connection, request: Asked) -> None:
 
 def _trainer(request: Asked, context: Context | None) -> Trainer:
     """All begin with the weights of ours."""
-    trainer = Psg(request.sequence, request.shape, request.hyper, request.rate, request.seed, context)
-    if request.name == "psg":
+    planner = ROWS if request.name == "rows" else PSG
+    trainer = Ours(request.sequence, request.shape, request.hyper, request.rate, request.seed, context, planner)
+    if request.name in ("psg", "rows"):
         return trainer
     windows = Windows.of(request.sequence, trainer.material, request.hyper, request.shape.predicts_each)
-    if request.name == "torch":
-        return PlainTorch(trainer.model, windows, request.rate)
+    if request.name in ("torch", "ahead"):
+        return PlainTorch(trainer.model, windows, request.rate, ahead=request.name == "ahead")
     return Pygt(trainer.model, windows, request.rate, Taken(once=request.name == "once"))

@@ -5,10 +5,12 @@ windows of 4 snapshots, stride 1, the first 12 from snapshot 16 on; of each a fo
 log(1 + in-degree) a snapshot ahead, a backward pass, a step of Adam. Trainers have a process each, as their users would (ours is set up as
 a rank of a job is), and take turns, an epoch each; seconds are a window's.
 
+rows       ours: one group a step, what consecutive snapshots have in common computed once, rows that stay too (real-g+ without pairs)
 psg        ours: the schedule of strategy psg, executed by the interpreter, all that `chronoscale bench` times
 pygt       the package's module in the loop of its examples: the state carried through a window, edges normalised in every call
 once       the same with edges normalised before training: what a careful user would do. T-GCN has no such option; its convolutions have
 torch      sparse matrix, cell, Adam, in torch alone; normalised before training. Its mathematics and its first weights are ours
+ahead      the same with neighbours' features added up before training: nothing of the convolution is left but its product
 
 `losses` compares them step by step, from the same weights, on the first four windows: `difference` is the largest relative one; `times`
 are taken apart.
@@ -34,7 +36,7 @@ from rivals import pygt
 from rivals.plain_torch import PlainTorch
 from rivals.processes import Apart, Asked, Name
 from rivals.pygt import Pygt, Taken
-from rivals.snapshots import Psg
+from rivals.snapshots import ROWS, Ours
 from rivals.windows import Losses, Windows, apart
 from setups.data import sequence_of
 
@@ -44,7 +46,7 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.workload import Hyper, ModelShape
 
 MODELS = ("t-gcn", "evolvegcn-o", "evolvegcn-h")
-RIVALS: dict[str, tuple[Name, ...]] = {"torch": ("torch",), "pygt": ("pygt", "once", "torch")}
+RIVALS: dict[str, tuple[Name, ...]] = {"torch": ("torch", "ahead"), "pygt": ("pygt", "once", "torch", "ahead")}
 RATE, SEED, COMPARED, ALLOWED = 1e-3, 0, 4, 1e-4
 HYPER = Hyper(group_size=4)
 
@@ -57,9 +59,9 @@ def cut(sequence: SnapshotSequence, first: int, groups: int) -> SnapshotSequence
     return SnapshotSequence.from_snapshots([sequence[t] for t in range(first, last)], sequence.name).without_self_edges()
 
 
-def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> tuple[Psg, Windows]:
+def ours(sequence: SnapshotSequence, shape: ModelShape, rate: float = RATE) -> tuple[Ours, Windows]:
     """Return our trainer, and the same windows for others."""
-    trainer = Psg(sequence, shape, HYPER, rate, SEED)
+    trainer = Ours(sequence, shape, HYPER, rate, SEED)
     return trainer, Windows.of(sequence, trainer.material, HYPER, shape.predicts_each)
 
 
@@ -81,7 +83,12 @@ def pairs(sequence: SnapshotSequence, shape: ModelShape, rivals: str) -> Iterato
         pygt.lifted(made.model)
         return rival.epoch(), made.epoch()
 
+    def sharing() -> tuple[Losses, Losses]:
+        made, windows = ours(sequence, shape)
+        return PlainTorch(made.model, windows, RATE, ahead=True).epoch(), Ours(sequence, shape, HYPER, RATE, SEED, planner=ROWS).epoch()
+
     yield "torch and psg, trained", plain
+    yield "ahead and rows, trained", sharing
     if rivals == "pygt":
         if shape.evolves_weights:
             yield "once, W transposed, and psg of a GRU, trained", turned
@@ -105,7 +112,7 @@ def times(data: str, model: str, width: int, rivals: str, first: int, groups: in
     """Time epochs by turns, after one of each that warms up. Raises UserError without the package."""
     _require(rivals)
     sequence, shape = cut(sequence_of(data), first, groups), model_shape(model, width, width)
-    names: tuple[Name, ...] = ("psg", *RIVALS[rivals])
+    names: tuple[Name, ...] = ("rows", "psg", *RIVALS[rivals])
     with ExitStack() as stack:
         trainers = {name: stack.enter_context(Apart(Asked(name, sequence, shape, HYPER, RATE, SEED))) for name in names}
         epochs = {name: partial(trainer.timed, setting.threads) for name, trainer in trainers.items()}

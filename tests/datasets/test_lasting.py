@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chronoscale.datasets.snapshots.lasting import SPAN, LastingRows
+from chronoscale.datasets.snapshots.lasting import SPAN, TABLES, LastingRows
 from chronoscale.datasets.snapshots.sequence import Snapshot
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import UserError
@@ -75,6 +75,8 @@ def test_lasting_rows_are_saved_with_the_counts_and_may_be_absent(tmp_path: Path
     with np.load(tmp_path / "new.npz") as arrays:
         np.savez(tmp_path / "old.npz", **{name: arrays[name] for name in arrays if not name.startswith("lasting")})
     assert SnapshotStatistics.load(tmp_path / "old.npz").lasting is None
+    head, own = stats.head(3).lasting, statistics_of(_snapshots(3, 10, 4)[:3]).lasting
+    assert head is not None and own is not None and all((getattr(head, name) == getattr(own, name)).all() for name in TABLES)
     scaled = stats.scaled(3).lasting
     assert scaled is not None and (scaled.listed == 3 * stats.lasting.listed).all()
 

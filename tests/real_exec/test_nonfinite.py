@@ -63,7 +63,7 @@ import torch
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 sound, steps = SnapshotModel.loss, []
 
-def loss(self, output, target, aim):
+def loss(self, output, target, aim, place=None):
     steps.append(None)
     there = torch.distributed.get_rank() == 1 and len(steps) == 3
     return {put}

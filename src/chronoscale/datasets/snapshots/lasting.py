@@ -47,6 +47,16 @@ class LastingRows:
         """Return every count times `factor`, of a larger graph that evolves alike."""
         return LastingRows(**{name: getattr(self, name) * factor for name in TABLES})
 
+    def head(self, count: int) -> LastingRows:
+        """Return the counts of the first `count` snapshots."""
+        return LastingRows(**{name: _up_to_the_last(getattr(self, name)[:count]) for name in TABLES})
+
+
+def _up_to_the_last(table: Int64) -> Int64:
+    """Return a table of counts, int64 [T, SPAN], whose entries past the last snapshot are those up to it."""
+    known = np.minimum(np.arange(SPAN)[None, :], len(table) - 1 - np.arange(len(table))[:, None])
+    return np.take_along_axis(table, known, axis=1)
+
 
 TABLES = tuple(f.name for f in fields(LastingRows))
 
@@ -74,6 +84,4 @@ class RunCounter:
 
     def table(self) -> Int64:
         """Return how many rows are spared it in the snapshots t to t + k, int64 [T, SPAN]; past the last snapshot as up to it."""
-        table = np.array(self._table, np.int64).reshape(-1, SPAN)
-        known = np.minimum(np.arange(SPAN)[None, :], len(table) - 1 - np.arange(len(table))[:, None])
-        return np.take_along_axis(table, known, axis=1)
+        return _up_to_the_last(np.array(self._table, np.int64).reshape(-1, SPAN))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -64,6 +64,11 @@ class SnapshotStatistics:
         return SnapshotStatistics(
             **{name: getattr(self, name) * factor for name in COLUMNS}, num_nodes=self.num_nodes * factor, lasting=lasting
         )
+
+    def head(self, count: int) -> SnapshotStatistics:
+        """Return the counts of the first `count` snapshots."""
+        lasting = None if self.lasting is None else self.lasting.head(count)
+        return replace(self, **{name: getattr(self, name)[:count] for name in COLUMNS}, lasting=lasting)
 
     def save(self, path: str | Path) -> None:
         """Write the counts to one .npz file, whole or not at all."""

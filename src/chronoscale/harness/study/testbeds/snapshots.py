@@ -18,7 +18,7 @@ from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCou
 from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.datasets.snapshots.statistics import COLUMNS, SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.replay import Replayed
@@ -63,8 +63,7 @@ def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
 
 def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
     """Return the counts of the first `share` (0 to 1) of the snapshots, such as those that FlareDTDG's studies train on."""
-    count = int(share * len(stats))
-    return replace(stats, **{name: getattr(stats, name)[:count] for name in COLUMNS})
+    return stats.head(int(share * len(stats)))
 
 
 @cache
