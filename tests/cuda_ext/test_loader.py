@@ -32,7 +32,7 @@ with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     for _ in range(2):
         assert aggregate(graph, torch.tensor([[1.0], [2.0]])).item() == 3.0
-        assert pair_groups(numpy.ones(2), numpy.full((2, 1), 0.5), 1).iteration.tolist() == [0, 0]
+        assert pair_groups(numpy.ones(2), numpy.full((2, 1), 0.5), 1, ties="reuse").iteration.tolist() == [0, 0]
 assert [w.category.__name__ for w in seen] == ["ChronoscaleWarning"] * 2, seen
 print(backends())
 """

@@ -102,7 +102,7 @@ struct Results {
                                 aggregate.data(), kWidth, g.into.data(), g.below.data(), edges.data(), row.data()));
     require(cs_rebuild(kNodes, g.indptr.data(), g.indices.data(), g.slots.data(), g.change_ptr.data(), g.change.data(), g.steps.data(),
                        g.column.data(), nullptr, g.out_ptr.data(), rebuilt.data(), rebuilt_values.data()));
-    require(cs_greedy(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0, 0, iteration.data(), gpu.data(), slot.data()));
+    require(cs_greedy(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0, 1, 0, iteration.data(), gpu.data(), slot.data()));
     require(cs_band_matching(kGroups, kBand, g.reuse.data(), mate.data(), &total));
     std::vector<int32_t> node(kRoots), before(kRoots), since(kRoots);  // rows' ids ascend but for the first: events as good as any
     for (int64_t i = 0; i < kRoots; ++i) {

@@ -14,11 +14,10 @@ from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
 from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 from chronoscale.errors import UserError
 from chronoscale.strategies.real import bound as bounds
-from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import Benefit
 from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check
-from chronoscale.strategies.real.greedy_plus import place, search
+from chronoscale.strategies.real.greedy_plus import algorithm_1, place, search
 from chronoscale.strategies.real.seats import makespan, mates, seat
 from chronoscale.strategies.snapshots.groups import Placement, deal
 
@@ -36,7 +35,7 @@ def test_the_bound_is_never_above_the_optimum(problem: Benefit, gpus: int, alpha
 def test_the_search_stands_between_the_optimum_and_algorithm_1(problem: Benefit, gpus: int, alpha: float) -> None:
     achieved = makespan(problem, search(problem, gpus, alpha, QUICK), gpus, alpha)
     assert optimum(problem, gpus, alpha) <= achieved * (1 + 1e-12)
-    assert achieved <= makespan(problem, mates(greedy.place(problem, gpus)), gpus, alpha) * (1 + 1e-12)
+    assert achieved <= makespan(problem, mates(algorithm_1(problem, gpus)), gpus, alpha) * (1 + 1e-12)
 
 
 def test_the_search_finds_most_optima() -> None:
@@ -80,7 +79,7 @@ def test_never_worse_than_algorithm_1_at_length(gpus: int) -> None:
     for kind in ("even", "one long"):
         problem = generated(gpus, 600, 3, kind)
         achieved = makespan(problem, search(problem, gpus, work=QUICK), gpus)
-        assert lower_bound(problem, gpus) <= achieved <= makespan(problem, mates(greedy.place(problem, gpus)), gpus) * (1 + 1e-12)
+        assert lower_bound(problem, gpus) <= achieved <= makespan(problem, mates(algorithm_1(problem, gpus)), gpus) * (1 + 1e-12)
 
 
 @given(problems)

@@ -12,7 +12,6 @@ from chronoscale.errors import UserError
 from chronoscale.simulator import presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.real import greedy
 from chronoscale.strategies.real.benefit import compute_benefit
 from chronoscale.strategies.real.greedy import place
 from chronoscale.strategies.registry import STRATEGIES, of, strategy
@@ -106,14 +105,17 @@ def test_benefits_are_remembered_of_the_same_work_and_costs_alone():
     assert np.array_equal(compute_benefit(work, COSTS).times, first.times)
 
 
-def test_thinned_targets_keep_those_that_share(monkeypatch):
+def test_thinned_targets_keep_those_that_share():
     """One GPU: every target wastes nothing and reuse decides; thinning the targets must not lose the neighbours that have any."""
     benefit = compute_benefit(make(), COSTS)
-    exact = place(benefit, 1)
-    monkeypatch.setattr(greedy, "EXACT", 1)
-    monkeypatch.setattr(greedy, "THINNED", 2)
-    thinned = place(benefit, 1)
+    exact = place(benefit, 1, "reuse")
+    thinned = place(benefit, 1, "reuse", targets=2)
     assert (thinned.iteration == exact.iteration).all() and (exact.slot == 1).sum() >= 0.9 * (len(benefit.times) // 2)
+
+
+def test_as_printed_one_gpu_trains_every_group_alone():
+    """Every target wastes nothing there, and line 9's "<" keeps the first: the longest group with the zero group."""
+    assert not place(compute_benefit(make(), COSTS), 1).slot.any()
 
 
 def test_greedy_balances():

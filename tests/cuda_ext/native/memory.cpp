@@ -126,7 +126,7 @@ int main() {
   Column<int32_t> iteration(groups), gpu(groups), slot(groups), mate(groups, -1);
   double total = 0;
   starve("greedy", gpu, [&] {
-    return cs_greedy(groups, times.data(), 3, reuse.data(), 30, 0, 3, iteration.data(), gpu.data(), slot.data());
+    return cs_greedy(groups, times.data(), 3, reuse.data(), 30, 0, 1, 3, iteration.data(), gpu.data(), slot.data());
   });
   starve("band_matching", mate, [&] { return cs_band_matching(groups, 3, reuse.data(), mate.data(), &total); });
   mate.assign(groups, -1);

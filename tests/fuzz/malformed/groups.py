@@ -9,7 +9,7 @@ import numpy as np
 
 from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.cuda_ext.reference import matching as matching_reference
-from chronoscale.cuda_ext.scheduling.greedy import pair_groups
+from chronoscale.cuda_ext.scheduling.greedy import Ties, pair_groups
 from chronoscale.cuda_ext.scheduling.matching import band_matching, exchange
 from chronoscale.cuda_ext.scheduling.threshold_search import ThresholdSearch
 
@@ -44,14 +44,15 @@ def greedy(generator: np.random.Generator) -> Call:
         n = 300  # enough for helpers
     times, reuse = _numbers(generator, n), _numbers(generator, n, width)
     gpus, most, threads = (_count(generator, sound) for sound in (int(generator.integers(1, 9)), int(generator.integers(0, 6)), 2))
+    ties: Ties = "first" if generator.random() < 0.5 else "reuse"
 
     def call(backend: str) -> tuple[Any, ...]:
         if backend == "cpu":
-            plan = pair_groups(times, reuse, gpus, most, threads)
+            plan = pair_groups(times, reuse, gpus, most, threads, ties)
             return plan.iteration, plan.gpu, plan.slot
         columns = [np.zeros(len(times), np.int32) for _ in range(3)]
         doubles = times.astype(float), reuse.astype(float)
-        greedy_reference.schedule(doubles[0].tolist(), doubles[1].tolist(), gpus, most, *columns)
+        greedy_reference.schedule(doubles[0].tolist(), doubles[1].tolist(), gpus, most, ties == "reuse", *columns)
         return tuple(columns)
 
     return call

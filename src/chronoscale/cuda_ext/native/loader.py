@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 13
+ABI_VERSION = 14
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -73,7 +73,7 @@ _CPU: _Arguments = {
     "cs_set_threads": [c_int],
     "cs_get_threads": [],
     "cs_instruction_set": [],
-    "cs_greedy": [*_PROBLEM, c_int64, c_int, *[POINTER(c_int32)] * 3],
+    "cs_greedy": [*_PROBLEM, c_int64, c_int, c_int, *[POINTER(c_int32)] * 3],
     "cs_band_matching": [c_int64, c_int64, POINTER(c_double), POINTER(c_int32), POINTER(c_double)],
     "cs_tcsr_count": [c_int64, c_int64, c_void_p, c_void_p, c_int, c_void_p],
     "cs_tcsr_fill": [c_int64, c_int64, c_int64, c_void_p, c_void_p, c_int, c_int64, *[c_void_p] * 3],

@@ -15,6 +15,7 @@ def schedule(
     reuse: list[list[float]],
     gpus: int,
     max_targets: int,
+    by_reuse: bool,
     iteration: NDArray[np.int32],
     gpu: NDArray[np.int32],
     slot: NDArray[np.int32],
@@ -22,7 +23,8 @@ def schedule(
     """Place snapshot groups by Algorithm 1 of REAL in Python, the reference of the native scheduler, in time O(n^3), as published.
 
     times [n]: of each group; reuse [n][width], in the same unit: what is saved when groups i and i + k + 1 share a GPU; max_targets: how
-    many targets are tried, 0: all. Fills, for each group, its iteration, its gpu, and its slot there (0 or 1), int32 [n] each.
+    many targets are tried, 0: all; by_reuse: whether of targets that waste alike the one whose pairs save most is taken, not the first.
+    Fills, for each group, its iteration, its gpu, and its slot there (0 or 1), int32 [n] each.
     """
 
     width = len(reuse[0]) if reuse else 0
@@ -72,8 +74,8 @@ def schedule(
             total = 0.0
             for value in loads:
                 total += value
-            saved = saving(partner, longest)
-            for pair in pairs:
+            saved = 0.0  # of line 9's "<", which keeps the first
+            for pair in ((partner, longest), *pairs) if by_reuse else ():
                 saved += saving(*pair)
             waste = gpus * max([target, *loads]) - target - total
             if (waste, -saved) < least:

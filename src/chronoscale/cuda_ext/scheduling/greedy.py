@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from operator import index
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from chronoscale.cuda_ext.native.arguments import INT32_LIMIT, cpu_library_or_wa
 from chronoscale.cuda_ext.native.loader import require_success
 from chronoscale.cuda_ext.reference import greedy as greedy_reference
 from chronoscale.errors import UserError
+
+Ties = Literal["first", "reuse"]  # which of several targets that waste alike is taken: the first, or the one that saves most
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,18 @@ class Pairing:
     slot: NDArray[np.int32]
 
 
-def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, max_targets: int = 0, threads: int = 0) -> Pairing:
+def pair_groups(
+    times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: int, max_targets: int = 0, threads: int = 0, ties: Ties = "first"
+) -> Pairing:
     """Decide which two snapshot groups share a GPU, and when, by Algorithm 1 of REAL (section 5.3), natively.
 
     times [n], any unit; reuse [n, width] in that unit, banded: reuse[i, k] is saved when groups i and i + k + 1 share a GPU, and groups
     farther apart save nothing (eq. 17). max_targets: how many candidate targets are tried, evenly spaced in rank, besides the few groups
     that save something with the longest one; 0: all. threads: 0 uses as many as set_threads allows; the result does not depend on it.
+    ties: of targets that waste alike (on one GPU all do) 'first' takes the first, as line 9's "<" says: the one of the shortest partner, so
+    that on one GPU every group runs alone. 'reuse' takes the one whose pairs save most, then the first.
 
-    Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU; targets of equal waste (with
-    one GPU all are) rank by larger total reuse, then by shorter partner.
+    Where the algorithm leaves a choice: |SG| counts real groups, so the last gpus groups run alone, one a GPU.
 
     Raises UserError for wrong shapes, for numbers that are negative, not finite or so large that the sums of loads are not, and for gpus <
     1; MachineError when memory runs out.
@@ -54,10 +60,10 @@ def pair_groups(times: NDArray[np.float64], reuse: NDArray[np.float64], gpus: in
     require_finite_sums("pair_groups", 2 * float(times.max(initial=0)), reuse.max(initial=0), 2 * (2 * len(times) + gpus))
     iteration, gpu, slot = (np.zeros(len(times), dtype=np.int32) for _ in range(3))
     if (library := cpu_library_or_warn("pair_groups runs")) is None:
-        greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, iteration, gpu, slot)
+        greedy_reference.schedule(times.tolist(), reuse.tolist(), gpus, max_targets, ties == "reuse", iteration, gpu, slot)
         return Pairing(iteration, gpu, slot)
     doubles, ints = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
     outputs = [column.ctypes.data_as(ints) for column in (iteration, gpu, slot)]
     operands = (len(times), times.ctypes.data_as(doubles), reuse.shape[1], reuse.ctypes.data_as(doubles))
-    require_success("pair_groups", library.cs_greedy(*operands, gpus, max_targets, threads, *outputs))
+    require_success("pair_groups", library.cs_greedy(*operands, gpus, max_targets, ties == "reuse", threads, *outputs))
     return Pairing(iteration, gpu, slot)

@@ -6,6 +6,7 @@ Pairs of groups that share snapshots, as many as pay, so that the GPUs of an ite
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from chronoscale.strategies.real.seats import mates, seat, seats
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.lowering import Reuse
 
+EXACT = 2000  # groups up to which Algorithm 1, the first start, tries every candidate target
+THINNED = 64  # targets that it tries beyond that, evenly spaced in rank
 WORK = 24_000_000  # exchange work in all, about a second of one core; less for few groups:
 LEAST_WORK, GROUP_WORK = 4_000_000, 20_000
 STARTS = 2  # constructions that are searched from at length
@@ -27,7 +30,7 @@ THRESHOLDS = (1e-4, 1e-3, 1e-2, 5e-2)  # worsening at first allowed, of the mean
 
 
 def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = None) -> Mates:
-    """Search which snapshot groups to pair on a GPU (planner of REAL-G+), never worse than REAL-G's Algorithm 1 (problem of REAL §5.1).
+    """Search which snapshot groups to pair on a GPU (planner of REAL-G+), never worse than Algorithm 1 by reuse (problem of REAL §5.1).
 
     benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. alpha: ns of synchronisation an iteration. Returns
     partners, int32 [n] (-1: none). Deterministic: bounded by `work` (units of exchange work), not by seconds.
@@ -52,11 +55,20 @@ def search(benefits: Benefit, gpus: int, alpha: float = 0.0, work: int | None = 
     return min([best, *(improve(best[1], 10, pull, THRESHOLDS[0]) for pull in PULLS)], key=lambda found: found[0])[1]
 
 
+@lru_cache(maxsize=1)
+def algorithm_1(benefits: Benefit, gpus: int) -> Placement:
+    """Place snapshot groups by REAL's Algorithm 1 (§5.3) with a tie rule of REAL-G+: of targets that waste alike, the one that saves most.
+
+    benefits: ns that each snapshot group takes, and ns that each pair saves on one GPU. Above 2,000 groups 64 targets are tried, not all.
+    """
+    return greedy.place(benefits, gpus, "reuse", 0 if len(benefits.times) <= EXACT else THINNED)
+
+
 def _starts(benefits: Benefit, gpus: int) -> Iterator[Mates]:
-    """Yield Algorithm 1's pairs; then, for a few numbers of iterations, pairs that save most and pairs that balance best, all seats
-    in use."""
+    """Yield Algorithm 1's pairs, ties by reuse; then, for a few numbers of iterations, pairs that save most and pairs that balance best,
+    all seats in use."""
     n = len(benefits.times)
-    yield mates(greedy.place(benefits, gpus))
+    yield mates(algorithm_1(benefits, gpus))
     saving = band_matching(benefits.reuse[:, :MAX_WIDTH])[0]
     least = -(-n // (2 * gpus))
     for m in range(least, min(least + 3, -(-n // gpus) + 1)):
@@ -104,14 +116,14 @@ REAL_G_PLUS = ScheduledStrategy(
     "REAL-G+",
     "REAL §5.1; the search and shared rows are this project's",
     place,
-    summary="As real-g+-own, with rows of the recurrence that stay as they are computed once for groups that overlap on a GPU.",
+    summary="As real-g, with a search that weighs shared snapshots and balance at once; rows that stay are computed once for groups that overlap.",
     reuse=Reuse(snapshots=True, groups=True, rows=True),
 )
 REAL_G_PLUS_OWN = ScheduledStrategy(
     "real-g+-own",
-    "REAL-G+ without shared rows",
+    "REAL-G+, own rows",
     "REAL §5.1; the search is this project's",
     place,
-    summary="As real-g, with a search that weighs shared snapshots and balance at once.",
+    summary="As real-g+, without rows shared between groups.",
     ablates="real-g+",
 )

@@ -133,7 +133,7 @@ class RealL(GroupStrategy):
     name = "real-l"
     title = "REAL-L"
     source = "REAL §5.2, §5.4"
-    summary = "As real-g+, improved by an integer program within a time limit."
+    summary = "As real-g+-own, improved by an integer program within a time limit."
     reuse = Reuse(snapshots=True, groups=True)
     solves = True
 
@@ -144,7 +144,7 @@ class RealL(GroupStrategy):
         """Plan one epoch by REAL-L. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks.
 
         Falls back, with a ChronoscaleWarning and a note in the schedule, on time-out, where the solver fails, and at once where the model
-        would be too large: not to REAL-G as in the paper but to REAL-G+, which is never longer, or to what the solver made of it in time.
+        would be too large: not to REAL-G as in the paper but to REAL-G+'s search, or to what the solver made of it in time.
         """
         benefits = compute_benefit(workload, costs)
         placement, least, note = self._solve_placement(benefits, ranks)

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 13
+#define CS_ABI_VERSION 14
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -83,10 +83,11 @@ CS_API int cs_softmax_grad_f64(int64_t rows, const int32_t* targets, const int64
                                const double* into_total, const double* into_denominator, double* edges, double* row);
 
 // Assigns groups to GPUs by REAL's Algorithm 1 (REAL-G). reuse[i * width + k] is what is saved when groups i and i + k + 1 share a GPU.
-// max_targets 0 tries every target; otherwise that many, evenly spaced in rank. threads 0: as cs_set_threads. Numbers are finite and
-// not negative, and so small that no sum of loads overflows.
+// max_targets 0 tries every target; otherwise that many, evenly spaced in rank. Of targets that waste alike the first one is taken, with
+// by_reuse the one that saves most. threads 0: as cs_set_threads. Numbers are finite and not negative, and so small that no sum of loads
+// overflows.
 CS_API int cs_greedy(int64_t groups, const double* times, int64_t width, const double* reuse, int64_t gpus,
-                     int64_t max_targets, int threads, int32_t* out_iteration, int32_t* out_gpu, int32_t* out_slot);
+                     int64_t max_targets, int by_reuse, int threads, int32_t* out_iteration, int32_t* out_gpu, int32_t* out_slot);
 
 // Computes the most weight of a matching of n groups in a row of which those up to `width` apart may pair: weight[i * width + k] for groups
 // i and i + k + 1. out_mate[i]: the partner, -1 for none. width <= 12: 2^width states a group.
