@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -23,6 +23,37 @@ def check(placement: Placement, benefits: Benefit, alpha: float = 0.0) -> float:
     """
     places = zip(range(len(placement.rank)), placement.iteration.tolist(), placement.rank.tolist(), strict=True)
     return _makespan(places, placement.ranks, benefits, alpha)
+
+
+def check_chains(chains: Sequence[Sequence[int]], gpus: int, benefits: Benefit, most: int, alpha: float = 0.0) -> float:
+    """Return the makespan of chains of up to `most` snapshot groups that GPUs train one after another, ns, by plain loops.
+
+    chains: groups of each in time order, which share snapshots with the one before them alone (with most 2, REAL's eq. 9). Iterations take
+    them `gpus` at a time by falling load. benefits: ns that each group takes, and ns that each pair saves. alpha: ns of
+    synchronisation an iteration. Raises UserError unless every group is in one chain, in time order, of at most `most`.
+    """
+    times, reuse = benefits.times.tolist(), benefits.reuse.tolist()
+    seen: set[int] = set()
+    loads: list[float] = []
+    for chain in chains:
+        if not 1 <= len(chain) <= most:
+            raise UserError(f"chains: {len(chain)} groups on a GPU at a time; expected 1 to {most}")
+        load, before = 0.0, -1
+        for group in chain:
+            if group in seen or not 0 <= group < len(times):
+                raise UserError(f"chains: group {group} trains twice, or is not among 0 to {len(times) - 1}")
+            if group < before:
+                raise UserError(f"chains: group {group} comes after group {before}; expected them in time order")
+            load += times[group]
+            if before >= 0 and group - before <= len(reuse[before]):
+                load -= reuse[before][group - before - 1]
+            seen.add(group)
+            before = group
+        loads.append(load)
+    if len(seen) < len(times):
+        raise UserError(f"chains: group {min(set(range(len(times))) - seen)} does not train")
+    loads.sort(reverse=True)
+    return sum(loads[i] + alpha for i in range(0, len(loads), gpus))
 
 
 def check_schedule(schedule: Schedule, benefits: Benefit, alpha: float = 0.0) -> float:

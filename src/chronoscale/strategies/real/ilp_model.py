@@ -176,18 +176,46 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     near, far = np.triu_indices(n, 1)
     first = np.concatenate([np.arange(n), near])
     second = np.concatenate([np.full(n, -1), far])
-    load = benefits.load(first, second)
-    level = _levels(load, seats(benefits, start)[2], levels)
+    start_first, start_second, _ = seats(benefits, start)
+    taken = np.isin(first * (n + 1) + second, start_first * (n + 1) + start_second)
+    members = np.stack([first, second], axis=1)
+    unit = makespan(benefits, start, gpus, alpha)
+
+    def decode(values: Floats) -> Mates:
+        """Return the partners that a solution means."""
+        partners = np.full(n, -1, np.int32)
+        pairs = np.flatnonzero((values[: len(first)] > 0.5) & (second >= 0))
+        partners[first[pairs]], partners[second[pairs]] = second[pairs], first[pairs]
+        return partners
+
+    return seat_program(members, benefits.load(first, second), taken, (gpus, alpha, unit), decode, levels)
+
+
+def seat_program(
+    members: Ints,
+    load: Floats,
+    taken: NDArray[np.bool_],
+    sizes: tuple[int, float, float],
+    decode: Callable[[Floats], Mates],
+    levels: int = 0,
+) -> IntegerProgram:
+    """Build the program that picks seats (what a GPU trains in an iteration) of snapshot groups, of which `compact_program` has pairs.
+
+    members: groups of each seat that may be picked, int64 [seats, most], -1 for none; load: ns of each, float64 [seats]; taken: those of a
+    known placement, bool [seats]. sizes: GPUs, ns of synchronisation an iteration, and that placement's makespan, ns. decode: turns a
+    solution into the partner of each group. levels: of loads that are told apart, 0: all.
+    """
+    gpus, alpha, unit = sizes[0], sizes[1], sizes[2] or 1.0
+    n = int(members.max(initial=-1)) + 1
+    level = _levels(load, load[taken], levels)
     cell = np.searchsorted(level, load, side="right") - 1
-    count, seat_columns = len(level), np.arange(len(first))
-    n0 = len(first)
-    u0 = len(first) + count
-    total = len(first) + 2 * count
-    unit = makespan(benefits, start, gpus, alpha) or 1.0
+    count, n0 = len(level), len(load)
+    u0, total = n0 + count, n0 + 2 * count
     up, rise = np.arange(count), np.arange(count - 1)
     rows = _Constraints()
-    paired = second >= 0
-    rows.add(n, [(first, seat_columns, 1.0), (second[paired], seat_columns[paired], 1.0)], 1, 1)
+    seat_columns, place = np.nonzero(members >= 0)
+    rows.add(n, [(members[seat_columns, place], seat_columns, 1.0)], 1, 1)
+    seat_columns = np.arange(n0)
     rows.add(count, [(cell, seat_columns, 1.0), (up, n0 + up, -1.0), (rise, n0 + rise + 1, 1.0)], 0, 0)
     rows.add(count, [(up, u0 + up, float(gpus)), (up, n0 + up, -1.0)], 0, INF)
     rows.add(count - 1, [(rise, u0 + rise, 1.0), (rise, u0 + rise + 1, -1.0)], 0, INF)
@@ -201,18 +229,9 @@ def compact_program(benefits: Benefit, gpus: int, alpha: float, start: Mates, le
     integer[n0:u0] = False
 
     begin = np.zeros(total)
-    start_first, start_second, _ = seats(benefits, start)
-    begin[np.flatnonzero(np.isin(first * (n + 1) + second, start_first * (n + 1) + start_second))] = 1
+    begin[:n0][taken] = 1
     begin[n0:u0] = np.bincount(cell, begin[:n0], count)[::-1].cumsum()[::-1]
     begin[u0:] = np.ceil(begin[n0:u0] / gpus)
-
-    def decode(values: Floats) -> Mates:
-        """Return the partners that a solution means."""
-        partners = np.full(n, -1, np.int32)
-        pairs = np.flatnonzero((values[:n0] > 0.5) & paired)
-        partners[first[pairs]], partners[second[pairs]] = second[pairs], first[pairs]
-        return partners
-
     return IntegerProgram("compact", unit, cost, np.zeros(total), upper, integer, matrix, low, high, begin, decode)
 
 
