@@ -116,7 +116,7 @@ REAL_G_PLUS = ScheduledStrategy(
     "REAL-G+",
     "REAL §5.1; the search and shared rows are this project's",
     place,
-    summary="As real-g, with a search that weighs shared snapshots and balance at once; rows that stay are computed once for groups that overlap.",
+    summary="As real-g, with a search that weighs what pairs share and balance at once; rows that stay are computed once for both of a pair.",
     reuse=Reuse(snapshots=True, groups=True, rows=True),
 )
 REAL_G_PLUS_OWN = ScheduledStrategy(

@@ -41,7 +41,11 @@ def certify(schedule: Schedule, benefits: Benefit, certified: float | None = Non
 @dataclass(frozen=True, slots=True)
 class ScheduledStrategy(GroupStrategy):
     """Planner of REAL's schedulers: snapshot groups are placed on GPUs and iterations by `seated(benefits, ranks)`, with reuse within every
-    group (type I), between two that share a GPU (type II), and of rows where `reuse` says so."""
+    group (type I), between two that share a GPU (type II), and of rows where `reuse` says so.
+
+    estimate: how the times of groups and what pairs save are estimated, which placing and the certified bound go by; by default from the
+    planner's own rows, or as REAL's eq. 16 to 18 (`linear_benefit`), which knows no shared rows.
+    """
 
     name: str
     title: str
@@ -49,6 +53,7 @@ class ScheduledStrategy(GroupStrategy):
     seated: Callable[[Benefit, int], Placement]
     summary: str = ""
     ablates: str = ""
+    estimate: Callable[[Workload, CostModel], Benefit] = compute_benefit
     reuse: Reuse = Reuse(snapshots=True, groups=True)  # noqa: RUF009  # frozen
 
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
@@ -62,7 +67,7 @@ class ScheduledStrategy(GroupStrategy):
     def weigh(self, workload: Workload, costs: CostModel) -> tuple[Reuse, Benefit]:
         """Return what is reused, and times and savings of groups with that: rows are shared only where consecutive pairs of groups take
         less time so."""
-        benefits, apart = compute_benefit(workload, costs), replace(self.reuse, rows=False)
+        benefits, apart = self.estimate(workload, costs), replace(self.reuse, rows=False)
         if not (self.reuse.rows and can_share_rows(workload)):
             return apart, benefits
         shared, first = compute_benefit(workload, costs, rows=True), np.arange(0, workload.groups, 2)
