@@ -116,7 +116,7 @@ REAL_G_PLUS = ScheduledStrategy(
     "REAL-G+",
     "REAL §5.1; the search and shared rows are this project's",
     place,
-    summary="As real-g, with a search that weighs what pairs share and balance at once; rows that stay are computed once for both of a pair.",
+    summary="As real-g, with a search that weighs what pairs share and balance at once; pairs compute rows that stay once.",
     reuse=Reuse(snapshots=True, groups=True, rows=True),
 )
 REAL_G_PLUS_OWN = ScheduledStrategy(
