@@ -19,6 +19,7 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare.", show_default=False)],
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
+    study: Annotated[int | None, typer.Option(help="Number of a study of what the paper leaves open.")] = None,
     out: Results = RESULTS,
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
@@ -29,12 +30,14 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """A paper's figure or table: published beside ours, their ratio, and why they differ. Without a number: what there is."""
-    asked: list[tuple[Kind, int]] = [(kind, number) for kind, number in zip(KINDS, (figure, table), strict=True) if number is not None]
+    asked: list[tuple[Kind, int]] = [
+        (kind, number) for kind, number in zip(KINDS, (figure, table, study), strict=True) if number is not None
+    ]
     if len(asked) + everything > 1:
-        raise UserError("give one of --figure, --table, --all")
+        raise UserError("give one of --figure, --table, --study, --all")
     if not asked and not everything and into is None:
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
-    studies = registry.of(paper) if everything else [registry.find(paper, *one) for one in asked]
+    studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in asked]
 
     with at_once():
         from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)
@@ -42,11 +45,11 @@ def reproduce(
         from chronoscale.harness.study.study_run import run_study  # noqa: PLC0415
 
     folder = out / paper
-    for study in studies:
-        with stage(f"{study.kind} {study.number}", resumes=True, lines=True) as on_progress:
-            findings = run_study(study.file, study.file_name, study.printed, folder, on_progress, quick, workers)
-            page = pages.write(study, findings, folder)
-        title = f"{study.kind} {study.number}: {study.title} ({study.way})"
+    for one in studies:
+        with stage(f"{one.kind} {one.number}", resumes=True, lines=True) as on_progress:
+            findings = run_study(one.file, one.file_name, one.printed, folder, on_progress, quick, workers)
+            page = pages.write(one, findings, folder)
+        title = f"{one.kind} {one.number}: {one.title} ({one.way})"
         print_table(findings.rows if as_json else pages.readable(findings.rows), title, as_json)
         for note in findings.notes:
             err.print(note, highlight=False, markup=False)

@@ -58,17 +58,17 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
 def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "") -> str:
     """Return the page of one figure or table that `chronoscale reproduce` made: published beside ours, notes, drawings; as Markdown.
 
-    heading: '#' marks of its title. made: sentence on when and by what version, '' for none.
+    Of a study the first note, its finding, stands before the rows. heading: '#' marks of its title. made: sentence on when and by what
+    version, '' for none.
     """
     printed = study.printed
-    parts = [
-        f"{heading} {study.kind.capitalize()} {study.number}: {study.title} (§{printed.section})\n",
-        f"{HOW[study.way]} {made}".strip(),
-    ]
+    section = f" (§{printed.section})" if printed.section else ""
+    parts = [f"{heading} {study.kind.capitalize()} {study.number}: {study.title}{section}\n", f"{HOW[study.way]} {made}".strip()]
     if printed.remark:
         parts.append(f"Published: {printed.remark}")
-    parts.append(to_markdown(readable(findings.rows)))
-    parts += [f"- {note}" for note in findings.notes]
+    finding, notes = (findings.notes[:1], findings.notes[1:]) if study.kind == "study" else ((), findings.notes)
+    parts += [*finding, to_markdown(readable(findings.rows))]
+    parts += [f"- {note}" for note in notes]
     parts += [f"![{one.title}]({one.name}.png)\n\n{one.caption}" for one in findings.drawings]
     text = ""
     for part, following in zip(parts, [*parts[1:], ""], strict=True):

@@ -1,25 +1,25 @@
-"""Registry: the figures and tables of papers that stand as study files, by paper, kind and number."""
+"""Registry: the figures and tables of papers that stand as study files, and studies of what they leave open, by kind and number."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from chronoscale.errors import UserError
 from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.study.study_file import StudyFile, Way, folder, load
 from chronoscale.reports.published import PAPERS, Printed, published
 
-Kind = Literal["figure", "table"]
-KINDS: tuple[Kind, ...] = ("figure", "table")
-FILE = re.compile(r"(figure|table)-(\d+)\.yaml")
+Kind = Literal["figure", "table", "study"]  # study: of a question that a paper leaves open, with nothing printed beside it
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FILE = re.compile(rf"({'|'.join(KINDS)})-(\d+)\.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Figure or table of a paper, and the study file that reproduces it, for `chronoscale reproduce`."""
+    """Figure or table of a paper and the study file that reproduces it, or a study of what it leaves open, for `chronoscale reproduce`."""
 
     paper: str
     kind: Kind
@@ -28,7 +28,9 @@ class Study:
 
     @property
     def printed(self) -> Printed:
-        """Return what the paper prints of the figure or table: its title, section, ranges or rows."""
+        """Return what the paper prints of the figure or table: its title, section, ranges or rows; of a study its own title."""
+        if self.kind == "study":
+            return Printed(title=self.file.title, section="")
         paper = published(self.paper)
         return (paper.figures if self.kind == "figure" else paper.tables)[self.number]
 
@@ -62,12 +64,13 @@ class Study:
 def of_file(paper: str, name: str, file: StudyFile) -> Study:
     """Return the study of a paper's figure or table whose file has been read, for `chronoscale reproduce` and `chronoscale study`.
 
-    paper: its key, such as 'real'. name: of the file, such as figure-1.yaml, which says the figure or table. Raises UserError where the
-    paper prints no such one.
+    paper: its key, such as 'real'. name: of the file, such as figure-1.yaml, which says the figure, table or study. Raises UserError where
+    the paper prints no such one.
     """
-    kind: Kind = "figure" if name.startswith("figure") else "table"
+    kind = next(kind for kind in KINDS if name.startswith(kind))
     number = int(re.sub(r"\D", "", name))
-    if number not in (published(paper).figures if kind == "figure" else published(paper).tables):
+    printed = {"figure": published(paper).figures, "table": published(paper).tables}
+    if kind in printed and number not in printed[kind]:
         raise UserError(f"{name}: {paper} has no {kind} {number}; give the study a `title` of its own")
     return Study(paper, kind, number, file.model_copy(update={"paper": paper}))
 
@@ -119,7 +122,7 @@ def overview(paper: str) -> list[dict[str, object]]:
 
 
 def _there(paper: str) -> list[tuple[Kind, int]]:
-    """Figures, then tables, by number."""
+    """Figures, then tables, then studies, by number."""
     names = [path.name for path in folder(paper).iterdir()] if folder(paper).is_dir() else []
     numbers = {kind: sorted(int(of[2]) for name in names if (of := FILE.fullmatch(name)) and of[1] == kind) for kind in KINDS}
     return [(kind, number) for kind in KINDS for number in numbers[kind]]

@@ -1,4 +1,4 @@
-"""Common: what studies of several papers say of their points: refusals, lack of memory, and where no solver ran."""
+"""Common: what studies of several papers say of their points: refusals and lack of memory."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chronoscale.harness.study.findings import row
-from chronoscale.harness.study.point import Points, Record
+from chronoscale.harness.study.point import Points
 from chronoscale.harness.study.testbeds.experiments import workload_of
 from chronoscale.reports.published import Range
 from chronoscale.simulator import presets
-from chronoscale.strategies.real.ilp import GAP, UNNEEDED
 from chronoscale.strategies.registry import STRATEGIES
 
 ABSENT = "no point of the grid was reached by both"
@@ -54,33 +53,6 @@ def ratio_to(printed: Range, ours: Sequence[float]) -> float:
     no mean is printed, of the lowest where that is all; NaN without both.
     """
     return float(str(row("", printed, ours, "")["ratio"]))
-
-
-def settled(why: str, plans: Points) -> str:
-    """Return a row's reason `why`, preceded by how many of its plans are REAL-G+'s because no solver ran, for rows of REAL's studies.
-
-    plans: points that the row sums up, with metric `note` (what a planner says of its schedule).
-    """
-    idle = sum(UNNEEDED in note for note in plans.all("note"))
-    return f"real-g+'s schedule in {idle} of {len(plans)}, no solver ran; {why}" if idle else why
-
-
-def unsolved(plans: Sequence[Record]) -> list[str]:
-    """Return notes of REAL's studies on strategies that use a solver but have REAL-G+'s schedule, as it is near enough the optimum.
-
-    plans: points with metrics `note` (what the planner says) and `gap` (certified distance from the optimum). No notes where solvers ran.
-    """
-    plans, sentences = Points(plans), []
-    for name in dict.fromkeys(plans.all("strategy")):
-        own = plans.where(strategy=name)
-        idle = [one for one in own if UNNEEDED in one.note]
-        if idle:
-            gap = max(float(one.gap) for one in idle)
-            sentences.append(
-                f"{name} is real-g+'s schedule in {len(idle)} of {len(own)} plans: real-g+'s certified gap is at most {gap:.1%} there, "
-                f"within the {GAP:.0%} at which the paper stops its solver, so none ran."
-            )
-    return sentences
 
 
 def failures(points: Points) -> list[str]:

@@ -11,7 +11,8 @@ import pandas as pd
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.harness.study.findings import AGREES, NOT_PRINTED, UNKNOWN, by_copies, row
-from chronoscale.harness.study.hooks.common import ABSENT, settled
+from chronoscale.harness.study.hooks.common import ABSENT
+from chronoscale.harness.study.hooks.real_solver import settled
 from chronoscale.harness.study.point import Points, StudyPoint
 from chronoscale.harness.study.replay import Replayed
 from chronoscale.harness.study.testbeds.snapshots import input_width, statistics
@@ -53,11 +54,11 @@ def compared(
 ) -> list[dict[str, object]]:
     """Return the rows of REAL's Figures 8 and 11: each printed range beside our speed-ups, by variant of the difference maps.
 
-    Then rivals of REAL-G+ that have no printed range. Columns: `what`, published_ and ours_ low, mean, high, `points`, `ratio`, `why`. why:
-    gives a row's reason. metric: what is divided. suffix: ends a row's label.
+    Then rivals of `real-g+-own`, of which no range is printed. Columns: `what`, published_ and ours_ low, mean, high, `points`, `ratio`,
+    `why`. why: gives a row's reason. metric: what is divided. suffix: ends a row's label.
     """
     rows = []
-    extra = [Range(strategy="real-g+", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
+    extra = [Range(strategy="real-g+-own", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
     for variant in variants:
         for one in [*printed, *extra]:
             if variant == "exact" and one.strategy != EXACT:

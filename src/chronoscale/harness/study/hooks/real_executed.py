@@ -28,6 +28,7 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.study import execution
 from chronoscale.harness.study.point import Points, StudyPoint
+from chronoscale.harness.study.testbeds.snapshots import Solved
 from chronoscale.real_exec.execution.passes import medians
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.measurement.fit import fit
@@ -85,7 +86,8 @@ def losses(point: StudyPoint) -> dict[str, Any]:
     sequence = weekly(point.dataset, point.setting("week_s"), point.setting("groups"))
     shape, hyper = model_shape("wd-gcn", point.setting("width"), point.setting("width")), Hyper()
     work, costs = Workload(point.dataset, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
-    schedule = strategy(point.strategy).plan(work, point.gpus, costs)
+    planner = strategy(point.strategy)
+    schedule = (Solved() if planner.solves else planner).plan(work, point.gpus, costs)
     done = execution.passes(schedule, sequence, shape, hyper, point.setting("epochs"), learning_rate=point.setting("rate"))
     curve = [float(np.average(one.losses, weights=groups_a_step(schedule))) for one in done]
     return {"losses": curve, "steps": schedule.iterations, "note": schedule.note, "gap": schedule.gap}

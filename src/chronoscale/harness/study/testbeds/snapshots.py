@@ -98,22 +98,19 @@ def machines(preset: str, gpus: int, copies: bool = True) -> Cluster:
     return cluster if copies else replace(cluster, device=replace(cluster.device, h2d=Link(math.inf, 0.0)))
 
 
+@dataclass(frozen=True, slots=True)
 class Solved(RealL):
     """Planner of REAL's studies: REAL-L whose solver always runs, also where a bound proves that it cannot gain much.
 
     The schedule's note repeats its warnings.
     """
 
-    def __init__(self) -> None:
-        super().__init__(always=True)
+    always: bool = True
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ChronoscaleWarning)
-            return super().plan(workload, ranks, costs)
-
-
-PLANNERS: Mapping[str, Any] = {"solved": Solved}
+            return RealL.plan(self, workload, ranks, costs)
 
 
 class Windows(BaseModel):
@@ -173,9 +170,9 @@ class SnapshotTestbed(BaseModel):
     """Testbed of REAL's and FlareDTDG's studies: simulated epochs on generated snapshots, scaled to the published size.
 
     hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
-    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. Settings of a point: `copies`:
-    False: host to device copies take no time; `planner`: a name of `PLANNERS` in the strategy's place; `cut`: False: no rank reads
-    another's rows.
+    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. solved: strategies with a solver
+    run it in every plan. Settings of a point: `copies`: False: host to device copies take no time; `cut`: False: no rank reads another's
+    rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -187,6 +184,7 @@ class SnapshotTestbed(BaseModel):
     degrees: int = 0
     classes: int = 0
     windows: Windows | None = None
+    solved: bool = False
 
     def cluster(self, point: StudyPoint) -> Cluster:
         return machines(point.cluster, point.gpus, point.setting("copies", True))
@@ -208,8 +206,8 @@ class SnapshotTestbed(BaseModel):
         return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)
 
     def planner(self, point: StudyPoint) -> Strategy:
-        planner: Strategy = PLANNERS[name]() if (name := point.setting("planner")) else strategy(point.strategy)
-        return planner
+        planner = strategy(point.strategy)
+        return Solved() if self.solved and isinstance(planner, RealL) else planner
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         return DatasheetCosts(cluster.device)
