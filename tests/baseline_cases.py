@@ -124,6 +124,10 @@ CASES = [
         for (i, s), (j, m), task in product(enumerate(SPREAD), enumerate(MODELS), ("degrees", "classes"))
         if task == "degrees" or m in ("t-gcn", "evolvegcn-o")
     ),
+    *(  # most nodes have no edge, and are one row
+        Case(s, m, 1 + (i + j) % 2, "idle", "striped", hyper=Hyper(task="degrees", groups_per_rank=2), ranks=(1, *turn(i, j)))
+        for (i, s), (j, m) in product(enumerate(("psg", "esdg", "real-g+")), enumerate(MODELS))
+    ),
     *(  # one layer: a second one's weights would hardly move, by so few and small gradients
         Case(s, m, 1, data, hyper=Hyper(task="links", groups_per_rank=2, seed=3), forms=s == "real-reuse", ranks=(1, 2))
         for (s, data), m in product((("psg", "growth"), ("esdg", "growth"), ("real-reuse", "growth-long")), ("wd-gcn", "evolvegcn-h"))
@@ -165,7 +169,9 @@ def train(case: Case, model: SnapshotModel, folder: Path, context: Context):
     for task in schedule.tasks(Op.H2D):  # what is planned is what is copied
         if schedule.rank[task] == rank:
             snapshot = schedule.unit[task] * case.hyper.stride + schedule.step[task]
-            assert schedule.bytes[task] == region.graph(snapshot).nbytes + region.features(snapshot).nbytes
+            fold = program.grid.fold(int(schedule.unit[task]))
+            assert schedule.bytes[task] == region.graph(snapshot, fold).nbytes + region.features(snapshot, fold).nbytes
+            assert bool(fold.rows) == (case.data == "idle")
     exchanged = COLLECTIVES - {Op.ALLREDUCE}
     planned = {t.task: t.bytes for t in program.tasks if t.op in exchanged}
     assert planned == program.exchange.moved, "planned and moved bytes differ"

@@ -62,6 +62,8 @@ def folder(tmp_path_factory, request):
     sequences = {
         name: GrowthGraph.rmat(60, 200, n, 0.1, 1).sequence().without_self_edges() for name, n in (("growth", 13), ("growth-long", 21))
     }
+    spaced = (Snapshot(300, 5 * one.src, 5 * one.dst) for one in sequences["growth-long"])
+    sequences["idle"] = SnapshotSequence.from_snapshots(spaced, "idle")
     if (catalogue.data_folder() / "enron_monthly").exists():
         months = catalogue.load("enron_monthly", 0)
         for name, count in (("real", 13), ("real-long", 21)):

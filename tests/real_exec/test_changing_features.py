@@ -40,9 +40,11 @@ SLOW_MEMORY = DatasheetCosts(Device("slow memory", 1, 1e15, 1e6, Link(1e15, 0.0)
 BOTH, FIRST = Reuse(snapshots=True, groups=True), Reuse(snapshots=True)
 
 
-def work_of(model: str = "wd-gcn", layers: int = 1, **hyper: object) -> Workload:
+def work_of(model: str = "wd-gcn", layers: int = 1, folds: bool = False, **hyper: object) -> Workload:
+    """`folds`: nodes without edges are one row (test_folds.py)."""
     shape = replace(model_shape(model, 2, 8, layers), outputs=2)
-    return Workload("w", statistics_of(GRAPHS), shape, Hyper(group_size=3, task="degrees", **hyper))
+    stats = statistics_of(GRAPHS)
+    return Workload("w", stats if folds else replace(stats, lasting=None), shape, Hyper(group_size=3, task="degrees", **hyper))
 
 
 def train(work: Workload, schedule, watch=lambda program, task: None):
@@ -86,13 +88,13 @@ def run_ranks(folder: Path, work: Workload, placement: Placement, reuse: Reuse) 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_ranks_equal_one(tmp_path, ranks):
-    """The same groups a step: without reuse on half as many ranks, two each, and with it dealt out."""
-    work = work_of()
+    """The same groups a step: on half as many ranks, two each, without reuse and with a row for every node, and else dealt out."""
+    work, folded = work_of(), work_of(folds=True)
     paired = deal(work.groups, ranks // 2, 2)
     dealt = Placement(ranks, paired.rank + ranks // 2 * paired.slot, paired.iteration, np.zeros_like(paired.slot))
     expected = run_ranks(tmp_path / "few", work, paired, Reuse())
-    np.testing.assert_allclose(run_ranks(tmp_path / "pairs", work, paired, BOTH), expected, rtol=1e-5)
-    np.testing.assert_allclose(run_ranks(tmp_path / "many", work, dealt, FIRST), expected, rtol=1e-5)
+    np.testing.assert_allclose(run_ranks(tmp_path / "pairs", folded, paired, BOTH), expected, rtol=1e-5)
+    np.testing.assert_allclose(run_ranks(tmp_path / "many", folded, dealt, FIRST), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("variant", ["exact", "as-published"])

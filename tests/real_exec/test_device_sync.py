@@ -192,8 +192,8 @@ def test_one_of_several_ranks_on_streams(tmp_path: Path, model: str, name: str) 
 
 def test_what_another_process_ships_is_pinned(tmp_path: Path) -> None:
     graph = CSR(torch.tensor([0, 1, 1]), torch.tensor([1], dtype=torch.int32), None, 2)
-    write_material(tmp_path / "forms", {"full": {0: Full(graph, torch.ones(2))}}, {})
-    stores: dict[str, dict[int, Full]] = {"full": {}}
+    write_material(tmp_path / "forms", {"full": {(0,): Full(graph, torch.ones(2))}}, {})
+    stores: dict[str, dict[tuple[int, ...], Full]] = {"full": {}}
     with pretended(library()):
         map_material(tmp_path / "forms", stores, pin=True)
         (form,) = stores["full"].values()

@@ -24,6 +24,7 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.real_exec.binding import bind_program, run_preparation
@@ -120,6 +121,23 @@ def test_groups_that_share_rows(model: str, layers: int, form: Form) -> None:
     program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), HYPER, context)
     assert program.device_state.shared
     assert not differences(schedule, program, {Op.BACKWARD: 4} if shape.spatial == "gat" else EXACT)  # of 460
+
+
+@pytest.mark.parametrize(("name", "model"), pairwise(product(("psg", "real-type1"), ("t-gcn", "gat-lstm", "evolvegcn-h", "mpnn-lstm"))))
+def test_folded_groups(name: str, model: str) -> None:
+    """Most nodes have no edge: their readouts are one row's, and moving these and their losses is most of a gradient pass."""
+    parts = [replace(graph, num_nodes=8000) for graph in GRAPHS]
+    graphs, hyper = SnapshotSequence.from_snapshots(parts), replace(HYPER, task="degrees")
+    shape, context = model_shape(model, 2, HIDDEN, 2, 2), Context()
+    schedule = strategy(name).plan(Workload("w", statistics_of(graphs), shape, hyper), 1, UNUSED).head(2)
+    assert (schedule.nodes[schedule.tasks(Op.H2D)] < 60).all()
+    material = SnapshotMaterial(graphs, 2, weighted=shape.spatial == "gcn", task="degrees")
+    program = SnapshotProgram(schedule, material, Learner(SnapshotModel(shape), context), hyper, context)
+    assert not differences(schedule, program, ATTENDED if shape.spatial == "gat" else EXACT)
+    cells = strategy("esdg").plan(Workload("w", statistics_of(graphs), shape, hyper), 1, UNUSED).head(2)
+    assert (cells.nodes[cells.tasks(Op.H2D)] < 60).all()
+    spread = CellProgram(cells, WholeRegion(material), Learner(SnapshotModel(shape), context), hyper, context)
+    assert not differences(cells, spread)
 
 
 @pytest.mark.parametrize("model", ["t-gcn", "gat-lstm", "mpnn-lstm"])

@@ -65,6 +65,22 @@ def test_every_descriptor_is_in_range(graph, ranks, shape):
             covers(result, planner.plan(work, ranks, COSTS))
 
 
+@pytest.mark.parametrize(
+    ("graph", "model", "layers"), fast(list(product(GRAPHS, ("wd-gcn", "gat-lstm", "evolvegcn-o"), (1, 2))), lambda _, row: row[2] == 1)
+)
+def test_every_descriptor_of_folded_groups_is_in_range(graph, model, layers):
+    """Of graphs, most of whose nodes have no edge in a group."""
+    sparse = [replace(one, num_nodes=4 * one.num_nodes) for one in GRAPHS[graph]]
+    snapshots, hyper = SnapshotSequence.from_snapshots(sparse), Hyper(task="degrees")
+    shape = model_shape(model, 2, 8, layers, 2)
+    work, result = Workload("w", statistics_of(snapshots), shape, hyper), list(probes(snapshots, shape, hyper, 1))
+    for name in ("psg", "blad", "real-type1", "real-reuse", "real-g+"):
+        schedule = strategy(name).plan(work, 1, COSTS)
+        assert (schedule.nodes[schedule.tasks(Op.AGGREGATE)] < snapshots.num_nodes / 2).all()
+        covers(result, schedule)
+    covers(list(probes(snapshots, shape, hyper, 1, ["snapshots"])), strategy("esdg").plan(work, 1, COSTS))
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("graph", "ranks", "model"), in_turn(MODELS, (1, 3), (0, 3, 5)))
 def test_every_descriptor_of_a_cell_is_in_range(graph, ranks, model, monkeypatch):

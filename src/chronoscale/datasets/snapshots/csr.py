@@ -76,10 +76,10 @@ class WeightedCSR:
         return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
-    def nbytes_of(nodes: int, edges: Count) -> Count:
+    def nbytes_of(nodes: Count | int, edges: Count) -> Count:
         """Compute `nbytes` from counts alone, for planners: `nodes` of the dataset, `edges` of the snapshot (without the added
         self-loops)."""
-        return 8 * (nodes + 1) + 8 * (edges + nodes) + 4 * nodes
+        return 8 * edges + 8 + (8 + 8 + 4) * nodes  # pointers, self-loops and scales of nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +116,7 @@ class DeltaCSR:
         return self.rows.nbytes + self.fresh.nbytes + self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.scale.nbytes
 
     @staticmethod
-    def nbytes_of(rows: Count, edges: Count, nodes: int) -> Count:
+    def nbytes_of(rows: Count, edges: Count, nodes: Count | int) -> Count:
         """Compute `nbytes` from counts alone, for planners: touched `rows`, `edges` that the increment has entries for (nnz), `nodes` of
         the dataset."""
         return 5 * rows + 8 * (rows + 1) + 8 * edges + 4 * nodes

@@ -12,6 +12,7 @@ from chronoscale.cuda_ext.operators.attention import AttentionState
 from chronoscale.cuda_ext.operators.graph import CSR, EdgeMap
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import acquire, record_use
+from chronoscale.real_exec.snapshots.folds import Fold
 from chronoscale.real_exec.snapshots.material import Change, Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel, State
 from chronoscale.real_exec.snapshots.shared_rows import SharedRecurrence
@@ -52,6 +53,7 @@ class ResidencyPlan:
     )  # where a snapshot lies: its own seat, or that of the group it is shared with
     chains: list[tuple[int, ...]] = field(default_factory=list)  # units that share snapshots, each with the one before
     frees: dict[int, Sequence[SnapshotKey]] = field(default_factory=dict)  # unit -> seats that its end leaves without a user
+    folds: dict[int, Fold] = field(default_factory=dict)  # unit -> rows of its snapshots, the same in groups that share some
     groups: Mapping[int, int] = field(default_factory=dict)  # iteration -> groups over all ranks: the loss is their mean
 
     @classmethod
@@ -67,7 +69,10 @@ class ResidencyPlan:
                 plan.chains.append((unit,))
             else:
                 plan.chains[-1] = (*plan.chains[-1], unit)
+        nodes = {t.unit: int(schedule.nodes[t.task]) for t in tasks if t.op is Op.H2D}
         for chain in plan.chains:
+            length = (max(chain) - min(chain)) * hyper.stride + hyper.group_size
+            plan.folds |= dict.fromkeys(chain, Fold(min(chain) * hyper.stride, length, nodes[chain[0]]))
             for before, unit in pairwise((chain[0], *chain)):
                 for step in range(hyper.group_size):
                     key = (unit, step)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.snapshots.folds import Fold
 from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
@@ -52,17 +53,18 @@ class GroupEvaluation(Evaluation):
         sums = whole.no_sums()
         with evaluation_mode(model):
             for goal in part[context.rank :: context.ranks]:
-                sums += whole.sums(model, self._output(model, goal - whole.hyper.horizon), goal)
+                last = goal - whole.hyper.horizon
+                fold = whole.fold(model, group := range(last - whole.hyper.group_size + 1, last + 1))
+                sums += whole.sums(model, self._output(model, group, fold), goal, fold)
         return whole.reduce_scores(sums)
 
-    def _output(self, model: SnapshotModel, last: int) -> Tensor:
-        """Return the output of the last snapshot of a group, [N, H]."""
+    def _output(self, model: SnapshotModel, group: range, fold: Fold) -> Tensor:
+        """Return the output of the last snapshot of a group, of a fold's rows, [R, H]."""
         whole = self._whole
-        group = range(last - whole.hyper.group_size + 1, last + 1)
-        whole.material.prepare((SnapshotForm(t) for t in group), [last + whole.hyper.horizon])
+        whole.material.prepare((SnapshotForm(t, fold=fold) for t in group), [group.stop - 1 + whole.hyper.horizon])
         states: LayerStates = [None] * model.shape.layers
         for t in group:
-            output, states = whole.run_layers(model, t, states)
+            output, states = whole.run_layers(model, t, states, fold)
         return output
 
 

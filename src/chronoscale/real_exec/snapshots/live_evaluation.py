@@ -12,6 +12,7 @@ from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, evaluation_mode
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold
 from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
@@ -39,8 +40,9 @@ class LiveEvaluation(Evaluation):
         """Sums of the scores of all predictions. model: trains on the way."""
         whole, horizon = self._whole, self._whole.hyper.horizon
         reads = range(0 if self._running else part.start - horizon, part.stop - horizon)
-        first = reads.start if self._running else reads.start - whole.hyper.group_size + 1
-        whole.material.prepare((SnapshotForm(t) for t in range(first, reads.stop)), part)
+        for last in reads:
+            fold, group = self._fold(model, last), range(last, last + 1) if self._running else self._group(last)
+            whole.material.prepare((SnapshotForm(t, fold=fold) for t in group), part)
         optimizer = torch.optim.Adam(model.parameters(), whole.context.settings.learning_rate)
         before: dict[int, LayerStates] = {reads.start: self._zero(model)}
         sums = whole.no_sums()
@@ -50,7 +52,7 @@ class LiveEvaluation(Evaluation):
             with evaluation_mode(model):
                 output, before[t + 1] = self._output(model, t, before[t])
                 if t + horizon in part:
-                    sums += whole.sums(model, output, t + horizon)
+                    sums += whole.sums(model, output, t + horizon, self._fold(model, t))
             before.pop(t - horizon, None)  # read for the last time, by `_train`
         return sums
 
@@ -61,17 +63,25 @@ class LiveEvaluation(Evaluation):
         for _ in range(whole.hyper.held.live):
             optimizer.zero_grad()
             output, _ = self._output(model, read, before[read])
-            whole.material.objective.loss(model.readout(output), target).backward()
+            whole.material.objective.loss(whole.predict(model, output, self._fold(model, read)), target).backward()
             optimizer.step()
 
     def _output(self, model: SnapshotModel, last: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
-        """Output of a snapshot, [N, H], and the states after it. states: before it, of a running state."""
+        """Output of a snapshot, of its fold's rows [R, H], and the states after it. states: before it, of a running state."""
         if self._running:
             return self._whole.run_layers(model, last, states)
-        states = self._zero(model)
-        for t in range(last - self._whole.hyper.group_size + 1, last + 1):
-            output, states = self._whole.run_layers(model, t, states)
+        states, fold = self._zero(model), self._fold(model, last)
+        for t in self._group(last):
+            output, states = self._whole.run_layers(model, t, states, fold)
         return output, states
+
+    def _group(self, last: int) -> range:
+        """Return the snapshots from which one is predicted, without a running state."""
+        return range(last - self._whole.hyper.group_size + 1, last + 1)
+
+    def _fold(self, model: SnapshotModel, last: int) -> Fold:
+        """Return the fold of the snapshots that end with `last`; none of a running state, which goes on through all snapshots."""
+        return UNFOLDED if self._running else self._whole.fold(model, self._group(last))
 
     @staticmethod
     def _zero(model: SnapshotModel) -> LayerStates:

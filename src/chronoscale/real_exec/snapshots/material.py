@@ -22,6 +22,7 @@ from chronoscale.datasets.snapshots.statistics import changed_rows
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows, active_nodes, fold_snapshot
 from chronoscale.real_exec.snapshots.model import shape_of
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.snapshots.tasks import task_of
@@ -30,12 +31,25 @@ from chronoscale.strategies.workload import Hyper, ModelChoice
 
 class SnapshotForm(NamedTuple):
     """Request for a snapshot as a schedule transfers it: in full, or as its change from the snapshot before, which is then on the
-    device.
+    device; on a row for every node, or on those of a fold.
     """
 
     snapshot: int
     incremented: bool = False  # GCN: with the effective delta of its sums
     rebuilt: bool = False  # with its edge map
+    fold: Fold = UNFOLDED
+
+    @property
+    def key(self) -> FormKey:
+        """What its parts are stored under."""
+        return _key(self.snapshot, self.fold)
+
+
+FormKey = tuple[int, ...]  # a snapshot's number, and its fold, if it has one
+
+
+def _key(snapshot: int, fold: Fold = UNFOLDED) -> FormKey:
+    return (snapshot, *fold) if fold.rows else (snapshot,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +126,14 @@ class SnapshotMaterial:
         self.num_nodes, self.task = snapshots.num_nodes, task_of(task)
         self.objective = objective_of(self.task, snapshots, hyper)
         self._given = None if self.task.varies else self._host(self._static(inputs, seed))
-        self._features: dict[int, Tensor] = {}
+        self._features: dict[FormKey, Tensor] = {}
         self._csr: dict[int, WeightedCSR] = {}
-        self._full: dict[int, Full] = {}
-        self._delta: dict[int, Change] = {}
-        self._edges: dict[int, EdgeMap] = {}
-        self._target: dict[int, Tensor] = {}
-        self._changed: dict[int, Tensor] = {}
+        self._full: dict[FormKey, Full] = {}
+        self._delta: dict[FormKey, Change] = {}
+        self._edges: dict[FormKey, EdgeMap] = {}
+        self._target: dict[FormKey, Tensor] = {}
+        self._changed: dict[FormKey, Tensor] = {}
+        self._active: dict[FormKey, Tensor] = {}
 
     def _static(self, inputs: int, seed: int) -> Float32:
         """Return the features that all snapshots share."""
@@ -145,32 +160,74 @@ class SnapshotMaterial:
         last = len(self.snapshots) - 1
         if wrong := [t for t in (*(w.snapshot for w in forms), *targets) if not 0 <= t <= last]:
             raise UserError(f"dataset '{self.snapshots.name}' has snapshots 0..{last}, the schedule asks for {wrong[0]}")
-        self.read(t for t, *_ in forms)
-        for t, incremented, rebuilt in forms:
-            if not (incremented or rebuilt) and t not in self._full:
-                self._full[t] = self._whole(self.snapshots[t])
-            if incremented and t not in self._delta:
-                self._delta[t] = self._change(delta_csr(self.snapshots[t - 1], self.snapshots[t], self.variant))
-            if rebuilt and t not in self._edges:
-                self._edges[t] = self._map(edge_map(self.snapshots[t - 1], self.snapshots[t]))
+        for form in forms:
+            self._build(form)
         for t in targets if not self.objective.redraws else ():
-            if t not in self._target:
-                self._target[t] = self._host(self.objective.target(t))
+            if _key(t) not in self._target:
+                self._target[_key(t)] = self._host(self.objective.target(t))
+
+    def _build(self, form: SnapshotForm) -> None:
+        """Build what is missing of a snapshot's form, and its features, in host memory."""
+        t, key = form.snapshot, form.key
+        if not (form.incremented or form.rebuilt) and key not in self._full:
+            self._full[key] = self._whole(self._snapshot(t, form.fold))
+        if form.incremented and key not in self._delta:
+            self._delta[key] = self._change(delta_csr(self._snapshot(t - 1, form.fold), self._snapshot(t, form.fold), self.variant))
+        if form.rebuilt and key not in self._edges:
+            self._edges[key] = self._map(edge_map(self._snapshot(t - 1, form.fold), self._snapshot(t, form.fold)))
+        if self._given is None and key not in self._features:
+            self._features[key] = self._host(self.task.features(self._snapshot(t, form.fold)))
+
+    def _snapshot(self, t: int, fold: Fold) -> Snapshot:
+        """Return a snapshot on its nodes, or on a fold's rows."""
+        return (
+            fold_snapshot(self.snapshots[t], self._active_of(fold.start, fold.length).numpy(), fold.rows)
+            if fold.rows
+            else self.snapshots[t]
+        )
+
+    def _active_of(self, start: int, length: int) -> Tensor:
+        """Return the nodes with an edge in any of the `length` snapshots from `start` on, int64 [A], in host memory."""
+        key = (start, length)
+        if key not in self._active:
+            self._active[key] = torch.from_numpy(active_nodes(self.snapshots, start, length))
+        return self._active[key]
+
+    def fold(self, start: int, length: int, idle: int) -> Fold:
+        """Return the fold of the `length` snapshots from `start` on with `idle` rows for the nodes that have no edge in them.
+
+        Where that saves no row, or the task does not give all of them the same features, every node has its own.
+        """
+        rows = len(self._active_of(start, length)) + idle if self._given is None else self.num_nodes
+        return Fold(start, length, rows) if rows < self.num_nodes else UNFOLDED
+
+    def spread(self, fold: Fold, device: torch.device) -> SpreadRows | None:
+        """Return on a device how every node has its row of a fold; None where it has its own.
+
+        Raises ValueError for a fold on fewer rows than its snapshots need.
+        """
+        if not fold.rows:
+            return None
+        active = self._active_of(fold.start, fold.length)
+        if self._given is not None or len(active) >= fold.rows:
+            raise ValueError(f"snapshots {fold.start} to {fold.start + fold.length - 1} cannot be computed on {fold.rows} rows")
+        return SpreadRows(active.to(device), self.num_nodes)
 
     def read(self, snapshots: Iterable[int]) -> None:
-        """Build the input features of these snapshots in host memory ahead of training, where every snapshot has its own."""
-        for t in sorted(set(snapshots) - self._features.keys()) if self._given is None else ():
-            self._features[t] = self._host(self.task.features(self.snapshots[t]))
+        """Build the input features of these snapshots' nodes in host memory ahead of training, where every snapshot has its own."""
+        for t in sorted(set(snapshots)) if self._given is None else ():
+            if _key(t) not in self._features:
+                self._features[_key(t)] = self._host(self.task.features(self.snapshots[t]))
 
     def lasting(self, first: int, count: int) -> Tensor:
         """Return which rows stay as they are in `count` snapshots from the `first` on, bool [N], in host memory."""
         for t in range(first + 1, first + count):
-            if t not in self._changed:
+            if _key(t) not in self._changed:
                 changed = changed_rows(self.snapshots[t - 1], self.snapshots[t], listed=not self.weighted)
-                self._changed[t] = torch.from_numpy(np.flatnonzero(changed))
+                self._changed[_key(t)] = torch.from_numpy(np.flatnonzero(changed))
         stays = torch.ones(self.num_nodes, dtype=torch.bool)
         for t in range(first + 1, first + count):
-            stays[self._changed[t]] = False
+            stays[self._changed[_key(t)]] = False
         return stays
 
     def csr(self, snapshot: int) -> WeightedCSR:
@@ -181,52 +238,46 @@ class SnapshotMaterial:
 
     def form(self, form: SnapshotForm) -> Full | Change:
         """Return a prepared snapshot, whole or as its change, in host memory."""
-        t = form.snapshot
+        key = form.key
         if not (form.incremented or form.rebuilt):
-            return self._full[t]
-        change = self._delta[t] if form.incremented else Change()
-        return replace(change, edges=self._edges[t]) if form.rebuilt else change
+            return self._full[key]
+        change = self._delta[key] if form.incremented else Change()
+        return replace(change, edges=self._edges[key]) if form.rebuilt else change
 
-    def stores(self) -> Mapping[str, dict[int, Any]]:
-        """Return all that is prepared, by kind and snapshot: what `material_files` carries to the ranks' processes."""
-        return {
-            "full": self._full,
-            "delta": self._delta,
-            "edges": self._edges,
-            "target": self._target,
-            "features": self._features,
-            "changed": self._changed,
-        }
+    def stores(self) -> Mapping[str, dict[FormKey, Any]]:
+        """Return all that is prepared, by kind and snapshot or fold: what `material_files` carries to the ranks' processes."""
+        forms: dict[str, dict[FormKey, Any]] = {"full": self._full, "delta": self._delta, "edges": self._edges}
+        return {**forms, "target": self._target, "features": self._features, "active": self._active, "changed": self._changed}
 
     def target(self, snapshot: int, epoch: int = 0) -> Tensor:
         """Return the values to predict of a snapshot, a row a node, in host memory: those that were prepared, or, for an objective that
         redraws, the epoch's own."""
-        return self._host(self.objective.target(snapshot, epoch)) if self.objective.redraws else self._target[snapshot]
+        return self._host(self.objective.target(snapshot, epoch)) if self.objective.redraws else self._target[_key(snapshot)]
 
     def truth(self, snapshot: int) -> Tensor:
         """Return what predictions of a held-out snapshot are scored against, in host memory."""
-        return self._host(self.objective.truth(snapshot)) if self.objective.redraws else self._target[snapshot]
+        return self._host(self.objective.truth(snapshot)) if self.objective.redraws else self._target[_key(snapshot)]
 
-    def features(self, snapshot: int) -> Tensor:
-        """Return the input features of a snapshot's nodes, float32 [N, F], in host memory.
+    def features(self, snapshot: int, fold: Fold = UNFOLDED) -> Tensor:
+        """Return the input features of a snapshot's nodes, or of a fold's rows, float32 [N, F], in host memory.
 
         They are the same tensor for all snapshots, or the snapshot's own, which was prepared.
         """
-        return self._features[snapshot] if self._given is None else self._given
+        return self._features[_key(snapshot, fold)] if self._given is None else self._given
 
     def _whole(self, snapshot: Snapshot) -> Full:
         csr, host = snapshot.csr(self.variant), self._host
         weights = (host(csr.values), host(csr.scale)) if self.weighted else (None, None)
-        return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], self.num_nodes).check(), weights[1])
+        return Full(CSR(host(csr.indptr), host(csr.indices), weights[0], snapshot.num_nodes).check(), weights[1])
 
     def _change(self, delta: DeltaCSR) -> Change:
         host = self._host
         rows, indptr, indices, values, fresh = (host(part) for part in (delta.rows, delta.indptr, delta.indices, delta.values, delta.fresh))
-        return Change(Delta(rows, indptr, indices, values, self.num_nodes, self.num_nodes, fresh).check(), host(delta.scale))
+        return Change(Delta(rows, indptr, indices, values, len(delta.scale), len(delta.scale), fresh).check(), host(delta.scale))
 
     def _map(self, edges: HostMap) -> EdgeMap:
         host = self._host
-        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), self.num_nodes).check()
+        return EdgeMap(host(edges.rows), host(edges.indptr), host(edges.indices), host(edges.sign), edges.num_nodes).check()
 
 
 def material_of(item: Item, choice: ModelChoice, context: Context) -> SnapshotMaterial:

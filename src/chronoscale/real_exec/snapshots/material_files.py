@@ -16,26 +16,27 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
 from chronoscale.datasets.atomic import atomic_folder
-from chronoscale.real_exec.snapshots.material import Change, Full
+from chronoscale.real_exec.snapshots.material import Change, FormKey, Full
 from chronoscale.records import reading
 
-Stores = Mapping[str, dict[int, Any]]
+Stores = Mapping[str, dict[FormKey, Any]]
 KINDS = {kind.__name__: kind for kind in (CSR, Delta, EdgeMap, Full, Change)}
 INDEX = "index.json"
 ALIGNED = 64
 
 
-def write_material(folder: Path, stores: Stores, without: Mapping[str, set[int]]) -> None:
+def write_material(folder: Path, stores: Stores, without: Mapping[str, set[FormKey]]) -> None:
     """Write prepared snapshots to a new folder, from which ranks take them up while they train (REAL §3.3): all of `stores` but those in
     `without`.
 
-    stores: kind -> snapshot -> a dataclass of tensors, numbers, None and further dataclasses (`SnapshotMaterial.stores`). The folder is
-    there completely or not at all: tensors in one file, structure in JSON.
+    stores: kind -> snapshot, with its fold, as a tuple of numbers -> a dataclass of tensors, numbers, None and further dataclasses
+    (`SnapshotMaterial.stores`). The folder is there completely or not at all: tensors in one file, structure in JSON.
     """
     with atomic_folder(folder) as draft:
         with (draft / "data.bin").open("wb") as file:
             index = {
-                kind: {t: _write(store[t], file) for t in sorted(store.keys() - without.get(kind, set()))} for kind, store in stores.items()
+                kind: {json.dumps(key): _write(store[key], file) for key in sorted(store.keys() - without.get(kind, set()))}
+                for kind, store in stores.items()
             }
             file.flush()
             os.fsync(file.fileno())
@@ -64,9 +65,9 @@ def map_material(folder: Path, stores: Stores, pin: bool) -> None:
         data = np.memmap(folder / "data.bin", np.uint8, "c") if size else np.empty(0, np.uint8)
         for kind, shipped in index.items():
             store = stores[kind]
-            for t, form in shipped.items():
-                if int(t) not in store:
-                    store[int(t)] = _read(form, data, pin)
+            for name, form in shipped.items():
+                if (key := tuple(json.loads(name))) not in store:
+                    store[key] = _read(form, data, pin)
 
 
 def _read(form: Any, data: NDArray[np.uint8], pin: bool) -> Any:

@@ -15,7 +15,7 @@ Where a layer has no recurrence, `step` is None and the representations z or y a
 from __future__ import annotations
 
 from itertools import repeat
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -179,6 +179,14 @@ class EvolvingBlock(nn.Module):
 Block = GcnBlock | GatBlock | EvolvingBlock
 
 
+class NodeRows(Protocol):
+    """Which of the rows that were computed is each node's."""
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the values of all nodes, [N, W], of rows [R, W]."""
+        ...
+
+
 class SnapshotModel(nn.Module):
     """Model on snapshots: layers, and a linear readout of the last layer's last output, or of its output for every snapshot where weights
     evolve.
@@ -197,13 +205,17 @@ class SnapshotModel(nn.Module):
         """Return a layer of the model by number, from 0."""
         return cast(Block, self.blocks[layer])
 
-    def loss(self, output: Tensor, target: Tensor, objective: Objective, place: Tensor | None = None) -> Tensor:
-        """Return the training loss of predictions read out of all nodes' outputs, a scalar.
+    def predict(self, output: Tensor, rows: NodeRows | None = None) -> Tensor:
+        """Return what is read out of every node's output, [N, outputs].
 
-        output: rows [R, H], of which `place` int64 [N] names each node's; None: a row a node, in their order.
+        output: rows [R, H], of which `rows` says each node's; None: a row a node, in their order.
         """
-        predicted = self.readout(output)
-        return objective.loss(predicted if place is None else predicted.index_select(0, place), target)
+        predicted: Tensor = self.readout(output)
+        return predicted if rows is None else rows.spread(predicted)
+
+    def loss(self, output: Tensor, target: Tensor, objective: Objective, rows: NodeRows | None = None) -> Tensor:
+        """Return the training loss of predictions read out of all nodes' outputs, a scalar. output, rows: as of `predict`."""
+        return objective.loss(self.predict(output, rows), target)
 
 
 def shape_of(choice: ModelChoice, outputs: int = 1) -> ModelShape:

@@ -27,6 +27,7 @@ from chronoscale.strategies.flaredtdg.issue_order import one_by_one
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
 from chronoscale.strategies.flaredtdg.strategy import FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED
 from chronoscale.strategies.schedule import Ints, Schedule
+from chronoscale.strategies.snapshots.folding import computed_rows
 from chronoscale.strategies.snapshots.forms import Forms, must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -122,12 +123,21 @@ def _group_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         yield _pairs("pairs", graph.sequence().without_self_edges(), model, hyper, ranks)
         if stats.num_nodes < LEAST:  # fewer than a generated graph has
             yield _pairs("own-pairs", _concatenate(snapshots, np.arange(length) % len(snapshots)), model, hyper, ranks)
+        elif len(rows := _rows_of_groups(stats, model, hyper)) and (rows < stats.num_nodes).any():
+            fewest = int(np.argmin(rows))
+            yield _pairs("fewest-pairs", _concatenate(snapshots, fewest + np.arange(length) % hyper.group_size), model, hyper, ranks)
     for scale, edges in ((0.5, low // 2), (0.75, (low + high) // 2), (1.0, low), (1.0, int(high * 1.2) + 8)):
         nodes, edges = max(int(stats.num_nodes * scale), LEAST), max(edges, 8)
         static, length = min(2 * edges, nodes * (nodes - 1) // 4), 2 * size * ranks
         for churn, kinds in ((0.0, CHANGES), (0.02, WAYS), (0.4, CHANGES)):  # an unchanged snapshot is a difference map, too
             graph, label = GrowthGraph.rmat(nodes, static, length, churn, seed, trend=np.full(length, 0.5)), f"n{nodes}-e{edges}-c{churn}"
             yield from _forms(f"{label}-{ranks}", graph.sequence().without_self_edges(), model, apart, ranks, kinds)
+
+
+def _rows_of_groups(stats: SnapshotStatistics, model: ModelShape, hyper: Hyper) -> Ints:
+    """Return how many rows a group has that starts with each snapshot, int64: fewer than nodes where idle ones are folded."""
+    start = np.arange(max(len(stats) - hyper.group_size - hyper.horizon + 1, 0))
+    return computed_rows(Workload("groups", stats, model, hyper), start, hyper.group_size)
 
 
 def _pair_length(hyper: Hyper, ranks: int) -> int:

@@ -23,6 +23,7 @@ from chronoscale.real_exec.snapshots.device_state import (
     acquire_edge_map,
     acquire_graph,
 )
+from chronoscale.real_exec.snapshots.folds import UNFOLDED
 from chronoscale.real_exec.snapshots.material import Change, Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.shared_rows import RowParts, SharedRecurrence
@@ -70,6 +71,7 @@ class SnapshotProgram(Trainer):
         self.model = learner.model
         self.hyper = hyper
         self.plan = plan = ResidencyPlan.of(self.tasks, schedule, hyper)
+        self._folds = {unit: fold if fold.rows < material.num_nodes else UNFOLDED for unit, fold in plan.folds.items()}
         self.device_state = DeviceState(self.model, plan, hyper.group_size, hyper.variant)
         self.shares = True  # as `Full.to`
         self._losses = Losses()
@@ -90,12 +92,14 @@ class SnapshotProgram(Trainer):
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
         self._share_rows(schedule)
+        spread = {fold: material.spread(fold, self.device) for fold in set(self._folds.values())}
+        self._spread = {unit: spread[fold] for unit, fold in self._folds.items()}
         self.epoch, self._drawn = 0, 0
         self._targets = {goal: material.target(goal).to(self.device) for goal in sorted({goal for of in goals.values() for goal in of})}
         for task in self.tasks:
             if task.op is Op.H2D:
                 beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes
-                if beyond not in (0, material.features(self._number(key)).nbytes):
+                if beyond not in (0, self._features(key).nbytes):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
                     plan.features.add(key)
@@ -127,7 +131,7 @@ class SnapshotProgram(Trainer):
     def inputs_finite(self, iteration: int) -> bool:
         """Return whether features and targets of this rank's snapshot groups in the iteration are finite."""
         units = {task.unit for task in self.tasks if task.op is Op.BACKWARD and task.iteration == iteration}
-        read = [self.material.features(self._number(key)) for key in self.plan.features if key[0] in units]
+        read = [self._features(key) for key in self.plan.features if key[0] in units]
         read += [target for unit in units for target in self._targets_of(unit)]
         return all(bool(values.isfinite().all()) for values in read)
 
@@ -162,7 +166,10 @@ class SnapshotProgram(Trainer):
 
     def _form(self, key: SnapshotKey) -> SnapshotForm:
         incremented = key in self.plan.incremented and not self.model.shape.transforms_first
-        return SnapshotForm(self._number(key), incremented, key in self.plan.rebuilt)
+        return SnapshotForm(self._number(key), incremented, key in self.plan.rebuilt, self._folds[key[0]])
+
+    def _features(self, key: SnapshotKey) -> Tensor:
+        return self.material.features(self._number(key), self._folds[key[0]])
 
     def _number(self, key: SnapshotKey) -> int:
         """Return a snapshot's number in the sequence."""
@@ -178,7 +185,7 @@ class SnapshotProgram(Trainer):
         graph = arrived.graph if isinstance(arrived, Full) else None
         self.device_state.snapshots[key] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
         if key in self.plan.features:
-            features = self.material.features(self._number(key))
+            features = self._features(key)
             self.device_state.features[key] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
 
     def _rebuild(self, task: Task) -> None:
@@ -208,8 +215,8 @@ class SnapshotProgram(Trainer):
         outputs = [acquire(device_state.hidden[task.unit, top, step]) for step in steps]
         objective, targets = self.material.objective, self._targets_of(task.unit)
         shared = device_state.shared.get(task.unit)
-        place = shared.parts.place if shared and top == 0 else None
-        errors = [self.model.loss(output, target, objective, place) for output, target in zip(outputs, targets, strict=True)]
+        rows = shared.parts if shared and top == 0 else self._spread[task.unit]
+        errors = [self.model.loss(output, target, objective, rows) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
         back = shared.handed_back(task.unit) if shared else []
         torch.autograd.backward([loss, *(output for output, _ in back)], [None, *(gradient for _, gradient in back)])

@@ -14,6 +14,7 @@ from chronoscale.batching.snapshots.partition import VertexPartition
 from chronoscale.cuda_ext.operators.graph import CSR, Delta
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.real_exec.execution.transfers import to_device
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows
 from chronoscale.real_exec.snapshots.material import Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.objective import Objective
 from chronoscale.strategies.schedule import Ints
@@ -55,20 +56,32 @@ class Route:
 
 
 class Region(Protocol):
-    """The nodes of snapshots that one rank computes, and their data in host memory. rows: own nodes; counts[q]: those of rank q."""
+    """The nodes of snapshots that one rank computes, and their data in host memory. rows: own nodes; counts[q]: those of rank q.
+
+    Where a group is computed on a fold's rows, `fold` says so; the region has then that many rows.
+    """
 
     rows: int
     counts: list[int]
     objective: Objective
 
-    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        """Build in host memory what training will ask for of the rank's nodes. targets: numbers of snapshots that are predicted.
+    def fold(self, start: int, length: int, rows: int) -> Fold:
+        """Return on which rows the rank computes the `length` snapshots from `start` on, of which a plan has `rows`."""
+        ...
+
+    def spread(self, fold: Fold, device: torch.device) -> SpreadRows | None:
+        """Return on a device how every node has its row of a fold; None where it has its own."""
+        ...
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int], folds: Iterable[tuple[int, Fold]] = ()) -> None:
+        """Build in host memory what training will ask for of the rank's nodes. targets: numbers of snapshots that are predicted. folds:
+        numbers of snapshots with the folds that they are computed on.
 
         Raises UserError for a snapshot that does not exist.
         """
         ...
 
-    def graph(self, snapshot: int) -> Full:
+    def graph(self, snapshot: int, fold: Fold = UNFOLDED) -> Full:
         """Return the rank's rows of a snapshot's adjacency, [rows, rows + remote], with their scale [rows], in host memory."""
         ...
 
@@ -76,7 +89,7 @@ class Region(Protocol):
         """Return which rows of a snapshot the rank exchanges with which others; None where a region never has any."""
         ...
 
-    def features(self, snapshot: int) -> Tensor:
+    def features(self, snapshot: int, fold: Fold = UNFOLDED) -> Tensor:
         """Return a snapshot's input features of the rank's nodes, [rows, F], in host memory."""
         ...
 
@@ -94,19 +107,26 @@ class WholeRegion:
         self.rows = material.num_nodes
         self.counts = [self.rows]
 
-    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
-        self._material.prepare([SnapshotForm(t) for t in snapshots], targets)
+    def fold(self, start: int, length: int, rows: int) -> Fold:
+        return Fold(start, length, rows) if rows < self.rows else UNFOLDED
 
-    def graph(self, snapshot: int) -> Full:
-        whole = self._material.form(SnapshotForm(snapshot))
+    def spread(self, fold: Fold, device: torch.device) -> SpreadRows | None:
+        return self._material.spread(fold, device)
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int], folds: Iterable[tuple[int, Fold]] = ()) -> None:
+        forms = [SnapshotForm(t) for t in snapshots] + [SnapshotForm(t, fold=fold) for t, fold in folds]
+        self._material.prepare(forms, targets)
+
+    def graph(self, snapshot: int, fold: Fold = UNFOLDED) -> Full:
+        whole = self._material.form(SnapshotForm(snapshot, fold=fold))
         assert isinstance(whole, Full)
         return whole
 
     def route(self, snapshot: int) -> Route | None:
         return None
 
-    def features(self, snapshot: int) -> Tensor:
-        return self._material.features(snapshot)
+    def features(self, snapshot: int, fold: Fold = UNFOLDED) -> Tensor:
+        return self._material.features(snapshot, fold)
 
     def target(self, snapshot: int, epoch: int = 0) -> Tensor:
         return self._material.target(snapshot, epoch)
@@ -132,7 +152,15 @@ class PartRegion:
         self._graph: dict[int, Full] = {}
         self._route: dict[int, Route] = {}
 
-    def prepare(self, snapshots: Iterable[int], targets: Iterable[int]) -> None:
+    def fold(self, start: int, length: int, rows: int) -> Fold:
+        """Return that every node has its own row: parts are not folded."""
+        return UNFOLDED
+
+    def spread(self, fold: Fold, device: torch.device) -> SpreadRows | None:
+        return None
+
+    def prepare(self, snapshots: Iterable[int], targets: Iterable[int], folds: Iterable[tuple[int, Fold]] = ()) -> None:
+        snapshots = {*snapshots, *(t for t, _ in folds)}
         missing = sorted(set(snapshots) - self._graph.keys())
         self._material.read(missing)
         self._material.prepare([], targets)
@@ -141,13 +169,13 @@ class PartRegion:
                 self._features[key] = self._host(self._material.features(t)[self._own])
             self._graph[t], self._route[t] = self._build(t)
 
-    def graph(self, snapshot: int) -> Full:
+    def graph(self, snapshot: int, fold: Fold = UNFOLDED) -> Full:
         return self._graph[snapshot]
 
     def route(self, snapshot: int) -> Route | None:
         return self._route[snapshot] if self._cut.parts > 1 else None
 
-    def features(self, snapshot: int) -> Tensor:
+    def features(self, snapshot: int, fold: Fold = UNFOLDED) -> Tensor:
         return self._features[self._key(snapshot)]
 
     def _key(self, snapshot: int) -> int:

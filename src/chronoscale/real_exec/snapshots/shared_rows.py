@@ -29,6 +29,10 @@ class RowParts:
         """The nodes whose rows change, int64."""
         return self.order[self.stays :]
 
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the values of all nodes, [N, W], in their order, of rows in the order of parts."""
+        return values.index_select(0, self.place)
+
     @classmethod
     def of(cls, stays: Tensor, device: torch.device) -> RowParts:
         """Part the rows by a mask of those that stay, bool [N] in host memory."""

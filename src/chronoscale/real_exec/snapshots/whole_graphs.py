@@ -10,8 +10,10 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import attention
 from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold
 from chronoscale.real_exec.snapshots.material import Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, GcnBlock, SnapshotModel, State
+from chronoscale.strategies.snapshots.folding import idle_rows
 from chronoscale.strategies.workload import Hyper
 
 LayerStates = list[State | None]  # of each layer; None before its first snapshot
@@ -62,16 +64,30 @@ class WholeGraphs:
         self.hyper = hyper
         self.context = context
 
-    def run_layers(self, model: SnapshotModel, t: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
-        """Evaluate all layers of a model on snapshot number `t`: return outputs [N, H], and the layers' states after it."""
-        form = self.material.form(SnapshotForm(t))
+    def fold(self, model: SnapshotModel, group: range) -> Fold:
+        """Return on which rows consecutive snapshots are evaluated from the zero state: nodes without edges in all of them are one row,
+        where their features are alike.
+        """
+        return self.material.fold(group.start, len(group), idle_rows(model.shape))
+
+    def run_layers(self, model: SnapshotModel, t: int, states: LayerStates, fold: Fold = UNFOLDED) -> tuple[Tensor, LayerStates]:
+        """Evaluate all layers of a model on snapshot number `t`: return outputs [N, H], and the layers' states after it; of a row for each
+        node, or of a fold's rows.
+        """
+        form = self.material.form(SnapshotForm(t, fold=fold))
         assert isinstance(form, Full)
         graph = form if self.context.device.type == "cpu" else form.to(self.context.device)
-        return run_layers(model, graph, self.material.features(t).to(self.context.device), states)
+        return run_layers(model, graph, self.material.features(t, fold).to(self.context.device), states)
 
-    def sums(self, model: SnapshotModel, output: Tensor, goal: int) -> Tensor:
-        """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H], are scored (`Objective.sums`)."""
-        return self.material.objective.sums(model.readout(output), self.material.truth(goal).to(self.context.device))
+    def predict(self, model: SnapshotModel, output: Tensor, fold: Fold = UNFOLDED) -> Tensor:
+        """Return the predictions of all nodes, [N, outputs], from outputs of a fold's rows."""
+        return model.predict(output, self.material.spread(fold, self.context.device))
+
+    def sums(self, model: SnapshotModel, output: Tensor, goal: int, fold: Fold = UNFOLDED) -> Tensor:
+        """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H] or of a fold's rows, are scored
+        (`Objective.sums`).
+        """
+        return self.material.objective.sums(self.predict(model, output, fold), self.material.truth(goal).to(self.context.device))
 
     def no_sums(self) -> Tensor:
         """Return the sums over no predictions, zeros on the rank's device, to add others to."""

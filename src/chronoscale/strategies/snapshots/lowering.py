@@ -17,6 +17,7 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
+from chronoscale.strategies.snapshots.folding import computed_rows, folded_bytes, spread_work
 from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_forms
 from chronoscale.strategies.snapshots.groups import CAPACITY, Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
@@ -125,7 +126,6 @@ class Lowering:
     def __init__(self, workload: Workload, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> None:
         self.workload = workload
         self.reuse = reuse
-        self.rows = Rows(workload)
         self.varies = task_of(workload.hyper.task).varies
         self.shares_rows = reuse.rows and can_share_rows(workload)
         self.kernels = kernels_of(workload)
@@ -143,8 +143,17 @@ class Lowering:
         self.forms = forms
         snapshot = np.arange(len(forms.form))
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
-        none = np.zeros(len(snapshot), bool)
-        self._add_first_layer(timer, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, none, none, ())
+        none, size = np.zeros(len(snapshot), bool), self.workload.hyper.group_size
+        rows = self._rows(np.maximum(snapshot - size + 1, 0), size)
+        self._add_first_layer(timer, rows, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, none, none, ())
+
+    def _rows(self, origin: Ints, span: Ints | int) -> Rows:
+        """Return the work of snapshots of which each is one of the `span` from an `origin` on, int64 [n], that groups share."""
+        return Rows(self.workload, computed_rows(self.workload, origin, span) if self.varies else None)
+
+    def _rows_at(self, at: GroupSites) -> Rows:
+        """Return the work of groups."""
+        return self._rows(self.workload.group_start(at.unit) - at.shift, at.span)
 
     @property
     def incremented(self) -> bool:
@@ -175,6 +184,7 @@ class Lowering:
     def _add_first_layer(
         self,
         sink: Sink,
+        rows: Rows,
         site: Columns,
         snapshot: Ints,
         form: NDArray[np.int8],
@@ -190,7 +200,7 @@ class Lowering:
         features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated. place int64 [n]: of the
         snapshot, from the first one of the groups that share rows.
         """
-        rows, model = self.rows, self.workload.model
+        model = self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
         result = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
@@ -239,7 +249,7 @@ class Lowering:
 
     def add_forward(self, sink: Sink, at: GroupSites) -> GroupRows:
         """Add the rows of one snapshot group at each site to a builder or timer, up to the group's outputs."""
-        rows = self.rows
+        rows = self._rows_at(at)
         model = self.workload.model
         size = self.workload.hyper.group_size
         start = self.workload.group_start(at.unit)
@@ -263,7 +273,7 @@ class Lowering:
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
                     waits = [gate, *waits]
-                    loaded = self._add_first_layer(sink, here, snapshot, form, own, features, stay, waits, shared, at.shift + step)
+                    loaded = self._add_first_layer(sink, rows, here, snapshot, form, own, features, stay, waits, shared, at.shift + step)
                     ready = loaded.ready
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -303,7 +313,7 @@ class Lowering:
 
     def _shared(self, at: GroupSites) -> SharedRows:
         """Return the counts of rows that groups share."""
-        return SharedRows.of(self.rows, self.ending, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
+        return SharedRows.of(self._rows_at(at), self.ending, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
 
     def ends(self, at: GroupSites) -> NDArray[np.bool_]:
         """Return whose gradient pass is the last of the groups that share snapshots, which it carries on and frees, bool [n]."""
@@ -314,7 +324,7 @@ class Lowering:
 
         made: the rows of the groups, other: of those that they share snapshots with (0 without). after: handles that it waits for, too.
         """
-        rows, size, ends = self.rows, self.workload.hyper.group_size, self.ends(at)
+        rows, size, ends = self._rows_at(at), self.workload.hyper.group_size, self.ends(at)
         held, carried, attended, kernels, moved = (
             ends * (getattr(made, name) + getattr(other, name)) for name in ("held", "rows", "edges", "kernels", "moved")
         )
@@ -332,10 +342,12 @@ class Lowering:
         if self.reuse.pipeline or self.shares_rows:
             later = {"order": at.order + (2 if self.reuse.pipeline else SLOTS // 2 * self._leads(at))}
         sizes: dict[str, Any] = {"nodes": rows.nodes, "edges": gradient["edges"], "rows": gradient["rows"], "fresh": made.fresh}
+        readouts = size if self.workload.model.predicts_each else 1
+        spread_kernels, spread = spread_work(self.workload.model, self.workload.snapshots.num_nodes - rows.nodes)
         ends_with: Columns = {
             "free": made.active + held + gradient["alloc"],
-            "kernels": self.ending.count(Op.BACKWARD.name, own=own, **flags) + kernels,
-            "bytes": self.ending.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved,
+            "kernels": self.ending.count(Op.BACKWARD.name, own=own, **flags) + kernels + readouts * spread_kernels,
+            "bytes": self.ending.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved + readouts * spread,
         }
         here: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         return sink.add(Op.BACKWARD, Lane.COMPUTE, here, gradient, ends_with, variant, later, after=(made.last, after))
@@ -356,13 +368,18 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
         raise UserError(f"strategy '{name}' increments what it has aggregated from snapshot to snapshot, and {why}; send edge maps")
     goals = predicted_snapshots(workload, np.arange(len(placement.rank)))
     targets = pair_bytes(workload, np.repeat(placement.rank, goals.shape[1]), goals.ravel())
-    resident = 4 * workload.model.parameters * FP32 + targets  # parameters, gradients, two moments
-    builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     shift = pair_shifts(workload, placement) if reuse.groups else np.zeros_like(placement.slot)
     lead, unit = placement.first(), np.arange(len(shift))
     partner = np.where(shift > 0, lead, NONE)  # the other group of two that share snapshots
     partner[lead[shift > 0]] = unit[shift > 0]
     span = workload.hyper.group_size + np.where(partner < 0, 0, np.maximum(shift, shift[partner]))
+    nodes = computed_rows(workload, workload.group_start(unit) - shift, span)
+    folds = nodes < workload.snapshots.num_nodes
+    lists = folds & (shift == 0)
+    values = np.repeat(placement.rank[folds], goals.shape[1]), goals[folds].ravel()
+    stays = folded_bytes(workload, placement.ranks, *values, placement.rank[lists], nodes[lists])
+    resident = 4 * workload.model.parameters * FP32 + targets + stays  # parameters, gradients, two moments
+    builder = Builder(name, placement.ranks, resident, kernels=lowering.kernels)
     none = np.full(len(lead), NONE, np.int64)  # linked below: the gate of one iteration is the end of the last
     sites = GroupSites(unit, placement.rank, placement.iteration * SLOTS + placement.slot, placement.iteration, shift, span, none)
     emitted, backward = GroupRows(*(np.full(len(lead), NONE, np.int64) for _ in fields(GroupRows))), none.copy()

@@ -43,15 +43,17 @@ class Rows:
     """Work and memory of snapshot groups that are whole on a rank, for planners of PSG, BLAD and REAL: methods take snapshot numbers int64
     [n] and return columns of one schedule row, int64 [n].
 
-    Dense rows: every node of the id space has a row in every snapshot. The adjacency carries self-loops (A + I).
+    Dense rows: every node of the id space has a row in every snapshot, or, where idle ones are folded into one (`folding`), `computed` says
+    how many rows the snapshots have, int64 [n]. The adjacency carries self-loops (A + I).
     """
 
     workload: Workload
+    computed: Ints | None = None
 
     @property
-    def nodes(self) -> int:
-        """The number of nodes of the id space, each of which every snapshot has."""
-        return self.workload.snapshots.num_nodes
+    def nodes(self) -> Ints | int:
+        """The number of rows of each snapshot: nodes of the id space, or of them and the folded row."""
+        return self.workload.snapshots.num_nodes if self.computed is None else self.computed
 
     @property
     def attends(self) -> bool:
@@ -59,8 +61,8 @@ class Rows:
         return self.workload.model.spatial == "gat"
 
     @property
-    def features(self) -> int:
-        """The bytes of a snapshot's input features, of all nodes."""
+    def features(self) -> Ints | int:
+        """The bytes of a snapshot's input features, of all its rows."""
         return self.nodes * self.workload.model.inputs * FP32
 
     def edges(self, snapshot: Ints) -> Ints:
@@ -187,13 +189,14 @@ class Rows:
         total = np.sum([self.edges(start + step) for step in range(size)], axis=0)
         scored = 2 * nodes * model.summarises  # forward alone: a summary's gradient is of the nodes it picks
         recurrent = [layer for layer in range(model.layers) if model.recurs(layer)]
-        cells = sum(2 * (int(self.recurrence(layer)["flops"][0]) - scored * model.width(layer)) for layer in recurrent)
+        cells = np.sum([2 * (self.recurrence(layer)["flops"] - scored * model.width(layer)) for layer in recurrent], axis=0)
         per_edge = 4 * hidden + 2 * SCORE if self.attends else 2 * hidden
         anew = size * nodes if model.evolves_weights else 0  # transformed by every group for itself
         flops = size * (cells + upper * 4 * nodes * hidden * hidden) + upper * total * per_edge
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
-        own = FP32 * max(int(working_numbers(model, nodes, layer)) for layer in range(model.layers))
+        own = FP32 * np.max([working_numbers(model, nodes, layer) for layer in range(model.layers)], axis=0)
+        own = own + 4 * FP32 * model.outputs * (self.workload.snapshots.num_nodes - nodes)  # predictions and errors are every node's
         return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:

@@ -31,7 +31,7 @@ from chronoscale.real_exec.measurement.fit import fit, tabulate_samples, with_en
 from chronoscale.real_exec.measurement.kernels import launch_ns
 from chronoscale.real_exec.measurement.repeats import mean_durations
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.real_exec.snapshots.material import material_of
+from chronoscale.real_exec.snapshots.material import FormKey, material_of
 from chronoscale.real_exec.snapshots.material_files import write_material
 from chronoscale.real_exec.snapshots.model import learner_of
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -122,7 +122,7 @@ class ControlPlane:
         self.missed: tuple[str, str] | None = None
         self._stopped = ""  # why it gave up
         self._context = Context(job.settings)
-        self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[int]]()
+        self._material, self._shipped = material_of(job.items[0], job.model, self._context), dict[str, set[FormKey]]()
         self._records: dict[int, EpochRecord] = {}
 
     def run(self) -> None:

@@ -13,6 +13,7 @@ from torch.autograd.graph import GradientEdge
 from chronoscale.real_exec.execution.losses import Losses
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.execution.transfers import record_use
+from chronoscale.real_exec.snapshots.folds import SpreadRows
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import EvolvingBlock, SnapshotModel
 from chronoscale.real_exec.snapshots.objective import Objective
@@ -118,13 +119,17 @@ class CellGrid(ABC):
         Where readouts of all ranks were gathered, since an edge's loss needs both ends, each rank computes the whole. Its part of the value
         is one of as many as there are ranks; its gradient is undivided, as it reaches the rank's own rows alone.
         """
-        key, own = (task.unit, task.step), self.model.readout(output)
+        key, own = (task.unit, task.step), self.model.predict(output, self.spread(task.unit))
         if key not in self.beside:
             return objective.total(own, target)
         before, after = self.beside.pop(key)
         record_use(before, after)
         whole = objective.total(torch.cat([before, own, after]), target)
         return whole - whole.detach() * (1 - 1 / len(self.counts(key)))
+
+    def spread(self, unit: int) -> SpreadRows | None:
+        """Return how every node has its row of a group or window; by default None: it has its own."""
+        return None
 
     def initial_state(self, task: Task, last: Cell | None) -> list[Tensor] | None:
         """Return the recurrent state that a snapshot of a group goes on from on this rank, as leaf tensors; None for zero.

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.snapshots.cells.cell import CellGrid, SnapshotKey
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows
 from chronoscale.real_exec.snapshots.material import Full
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.region import Region, Route
@@ -20,7 +21,7 @@ class GroupGrid(CellGrid):
     snapshot.
 
     groups: how many an iteration has, over all ranks; its loss is their mean. goals, set before training: what own rows of a snapshot
-    predict, a row a node, or pairs of nodes.
+    predict, a row a node, or pairs of nodes. folds: by group, on which rows it is computed, where not every node has its own.
     """
 
     def __init__(self, region: Region, model: SnapshotModel, hyper: Hyper, groups: Mapping[int, int], device: torch.device) -> None:
@@ -29,17 +30,29 @@ class GroupGrid(CellGrid):
         self._hyper = hyper
         self._groups = groups
         self.goals: Mapping[SnapshotKey, Tensor] = {}
+        self.folds: Mapping[int, Fold] = {}
+        self._spread: dict[int, SpreadRows | None] = {}
         self._held: dict[SnapshotKey, tuple[Full, Tensor]] = {}
 
     def snapshot(self, key: SnapshotKey) -> int:
         """Return the number in the sequence of a group's snapshot. key: (group, step)."""
         return key[0] * self._hyper.stride + key[1]
 
+    def fold(self, unit: int) -> Fold:
+        """Return on which rows a group is computed."""
+        return self.folds.get(unit, UNFOLDED)
+
+    def spread(self, unit: int) -> SpreadRows | None:
+        if unit not in self._spread:
+            self._spread[unit] = self.region.spread(self.fold(unit), self.device)
+        return self._spread[unit]
+
     def rows(self, key: SnapshotKey) -> int:
-        return self.region.rows
+        return self.fold(key[0]).rows or self.region.rows
 
     def counts(self, key: SnapshotKey) -> list[int]:
-        return self.region.counts
+        rows = self.fold(key[0]).rows
+        return [rows] if rows else self.region.counts
 
     def route(self, key: SnapshotKey) -> Route:
         route = self.region.route(self.snapshot(key))
@@ -47,9 +60,9 @@ class GroupGrid(CellGrid):
         return route
 
     def transfer(self, task: Task) -> None:
-        number = self.snapshot((task.unit, task.step))
-        features = self.region.features(number)
-        copy = self.region.graph(number).to(self.device, self.shares)
+        number, fold = self.snapshot((task.unit, task.step)), self.fold(task.unit)
+        features = self.region.features(number, fold)
+        copy = self.region.graph(number, fold).to(self.device, self.shares)
         held = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
         self._held[task.unit, task.step] = copy, held
 

@@ -35,8 +35,13 @@ class CellProgram(Trainer):
         self.grid = grid = GroupGrid(region, learner.model, hyper, self._groups, context.device)
         seats = {(t.unit, t.step) for t in self.tasks if t.op is Op.H2D}
         self._goals = {key: grid.snapshot(key) + hyper.horizon for key in seats if grid.predicts(key[1])}
-        self._read = {grid.snapshot(key) for key in seats}
-        region.prepare(self._read, set(self._goals.values()))
+        nodes = {t.unit: int(schedule.nodes[t.task]) for t in self.tasks if t.op is Op.H2D}
+        folds = {unit: region.fold(grid.snapshot((unit, 0)), hyper.group_size, rows) for unit, rows in nodes.items()}
+        self._read = {(grid.snapshot(key), folds[key[0]]) for key in seats}
+        grid.folds = {unit: fold for unit, fold in folds.items() if fold.rows}
+        region.prepare((), set(self._goals.values()), self._read)
+        for unit, _ in self._goals:
+            grid.spread(unit)
         self.epoch, self._drawn = 0, -1
         self.begin()
         forward = CellForward(grid, recomputes=any(task.op is Op.FORWARD for task in self.tasks))
@@ -76,7 +81,7 @@ class CellProgram(Trainer):
 
     def inputs_finite(self, iteration: int) -> bool:
         """Return whether the input features of this rank's nodes are finite, in all snapshots that it reads."""
-        return all(bool(self.grid.region.features(number).isfinite().all()) for number in self._read)
+        return all(bool(self.grid.region.features(number, fold).isfinite().all()) for number, fold in self._read)
 
     def finish(self) -> EpochResult:
         self.epoch += 1

@@ -10,9 +10,10 @@ from chronoscale.strategies.planning.builder import Columns as Site
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
 from chronoscale.strategies.snapshots.cell_memory import Region, stages
 from chronoscale.strategies.snapshots.cells import Cells, synchronise
+from chronoscale.strategies.snapshots.folding import computed_rows, folded_bytes, spread_work
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.kernels import kernels_of
-from chronoscale.strategies.snapshots.rows import FP32
+from chronoscale.strategies.snapshots.rows import FP32, Columns
 from chronoscale.strategies.snapshots.strategy import SnapshotStrategy
 from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
 from chronoscale.strategies.workload import Workload
@@ -40,9 +41,14 @@ class ESDG(SnapshotStrategy):
         goals = predicted_snapshots(workload, np.arange(workload.groups))
         predicting = (placement.rank * team)[:, None] + seat[size - goals.shape[1] :]
         targets = pair_bytes(workload, predicting.ravel(), goals.ravel())
-        resident = 4 * workload.model.parameters * FP32 + targets
+        nodes = computed_rows(workload, workload.group_start(np.arange(workload.groups)), size)
+        folds = nodes < workload.snapshots.num_nodes
+        seats = np.repeat(np.flatnonzero(folds), goals.shape[1]), predicting[folds].ravel()
+        group, holder = np.unique(np.stack(seats), axis=1)
+        stays = folded_bytes(workload, ranks, seats[1], goals[folds].ravel(), holder, nodes[group])
+        resident = 4 * workload.model.parameters * FP32 + targets + stays
         builder = Builder(self.name, ranks, resident, self.kind, kernels=kernels_of(workload, self.kind, ranks))
-        chain = _Chain(workload, builder, placement.rank * team, seat, placement.iterations)
+        chain = _Chain(workload, builder, placement.rank * team, seat, placement.iterations, nodes)
         site: Site = {
             "order": placement.iteration * (each + 1) + placement.slot,
             "iteration": placement.iteration,
@@ -60,22 +66,22 @@ class ESDG(SnapshotStrategy):
 
 class _Chain:
     """The cells of all groups at once. `base` int64 [groups]: first rank of a group's team; `member` [group_size]: which of the team has a
-    step."""
+    step; `nodes` int64 [groups]: rows of the group's snapshots (`folding.computed_rows`)."""
 
-    def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int) -> None:
+    def __init__(self, workload: Workload, builder: Builder, base: Ints, member: Ints, iterations: int, nodes: Ints) -> None:
         self.model = workload.model
         self.builder = builder
         self.base = base
         self.member = member
         self.cells = Cells(workload.model, recomputes=True, parts=False)
-        start, nodes = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes
-        same = np.full_like(start, nodes)
-        summary = np.minimum(same, workload.model.hidden)
+        start, self.idle = workload.group_start(np.arange(len(base))), workload.snapshots.num_nodes - nodes
+        summary = np.minimum(nodes, workload.model.hidden)
+        self.kernels = builder.kernels
         self.decoded = np.zeros((len(base), len(member)), np.int64)  # flops in the last layer's gradient, by group and step
         goals = predicted_snapshots(workload, np.arange(len(base)))
         self.predicting = len(member) - goals.shape[1]  # the first step that predicts
         self.decoded[:, self.predicting :] = pair_flops(workload, goals)
-        self.regions = [Region(same, workload.snapshots.edges[start + s], 0 * same, 0 * same, summary) for s in range(len(member))]
+        self.regions = [Region(nodes, workload.snapshots.edges[start + s], 0 * nodes, 0 * nodes, summary) for s in range(len(member))]
         self.messages = iterations  # collective ids below are all-reduces'
         team = int(member[-1]) + 1
         self.first: list[Ints] = [np.full(len(base), NONE, np.int64)] * team
@@ -90,6 +96,14 @@ class _Chain:
         sent = self.cells.send(self.regions[source], layer, gradient=target < source)
         self.builder.add(Op.SEND, Lane.COMM, leaves, sent, after=(ready,))
         return self.builder.add(Op.RECV, Lane.COMM, arrives, self.cells.receive(self.regions[target], layer))
+
+    def _spread(self, row: Columns) -> Columns:
+        """Return a BACKWARD row that reads out predictions, with what spreading those of folded groups over all nodes adds to it."""
+        kernels, moved = spread_work(self.model, self.idle, summed=True)
+        kernels = kernels + self.kernels.rows(Op.BACKWARD, Lane.COMPUTE, row)
+        moved = moved + self.kernels.moved(Op.BACKWARD, Lane.COMPUTE, row)
+        values = 4 * FP32 * self.model.outputs * self.idle
+        return {**row, "kernels": kernels, "bytes": moved, "alloc": row["alloc"] + values, "free": row["free"] + values}
 
     def forward(self, site: Site) -> None:
         """Add the forward rows layer by layer: what is local first, then the recurrence along the chain, then what needs its state."""
@@ -134,5 +148,6 @@ class _Chain:
                 row = self.cells.backward(at, layer, step == 0, step == end, received, predicts=step >= self.predicting)
                 if layer + 1 == self.model.layers:
                     row = self.cells.with_pairs(row, 0, self.decoded[:, step])
+                    row = self._spread({**here, **row}) if step >= self.predicting else row
                 gradient = self.builder.add(Op.BACKWARD, Lane.COMPUTE, here, row, after=arrival)
                 self.last[self.member[step]] = gradient
