@@ -1,6 +1,7 @@
 """Folds: what is computed on one row for all nodes without edges is what is computed on a row for each of them."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -16,8 +17,8 @@ from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
-from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation
-from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows, active_nodes, fold_snapshot
+from chronoscale.real_exec.snapshots.evaluation import GroupEvaluation, RunningEvaluation
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows, active_nodes, fold_snapshot, rows_before
 from chronoscale.real_exec.snapshots.live_evaluation import LiveEvaluation
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.material_files import map_material, write_material
@@ -109,10 +110,9 @@ def test_folded_groups_equal_unfolded_ones_and_dense_matrices(model, layers, nam
     assert apart(results[0][1], weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-4
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("live", [0, 2])
-def test_held_out_snapshots_are_evaluated_alike(model, live, monkeypatch):
-    """From a group each, and by a model that goes on training on them."""
+@pytest.mark.parametrize(("model", "live", "running"), pairwise(product(MODELS, (0, 2), (False, True))))
+def test_held_out_snapshots_are_evaluated_alike(model, live, running, monkeypatch):
+    """From a group each, and with a state that runs on, whose rows become more; and by a model that goes on training on them."""
     graphs = sequence_of(3)
     hyper = Hyper(3, task="degrees", held=HeldOut(0.1, 0.4, live=live))
     shape = replace(model_shape(model, 2, 4, 2), outputs=2)
@@ -121,10 +121,20 @@ def test_held_out_snapshots_are_evaluated_alike(model, live, monkeypatch):
         if not folded:
             monkeypatch.setattr(SnapshotMaterial, "fold", lambda self, start, length, idle: UNFOLDED)
         material = SnapshotMaterial(graphs, 2, weighted=shape.spatial == "gcn", task="degrees", hyper=hyper)
-        evaluation = LiveEvaluation(material, hyper, Context(), False) if live else GroupEvaluation(material, hyper, Context())
-        scores.append(evaluation.scores(SnapshotModel(shape, 2), hyper.held.split(SNAPSHOTS).test)["mse"])
+        kind = partial(LiveEvaluation, running=running) if live else RunningEvaluation if running else GroupEvaluation
+        scores.append(kind(material, hyper, Context()).scores(SnapshotModel(shape, 2), hyper.held.split(SNAPSHOTS).test)["mse"])
         folds.append({len(key) > 1 for key in material.stores()["full"]})
     assert scores[0] == pytest.approx(scores[1], rel=1e-5) and folds == [{True}, {False}]
+
+
+def test_rows_of_a_longer_fold_come_from_those_of_a_shorter():
+    before, after = np.array([2, 5, 9]), np.array([1, 2, 5, 8, 9, 11])
+    assert rows_before(before, after, 2).tolist() == [3, 0, 1, 3, 2, 3, 3, 4]
+    assert rows_before(before[:0], after[:2], 1).tolist() == [0, 0, 0] and rows_before(before, before, 0).tolist() == [0, 1, 2]
+    graphs = sequence_of(5)
+    for length in (2, 3, 7):
+        known = active_nodes(graphs, 1, length - 1)
+        assert np.array_equal(active_nodes(graphs, 1, length, known), active_nodes(graphs, 1, length))
 
 
 @pytest.mark.parametrize("seed", range(3))

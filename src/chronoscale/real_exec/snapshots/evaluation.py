@@ -82,11 +82,12 @@ class RunningEvaluation(Evaluation):
         if whole.context.rank > 0:
             return whole.reduce_scores(sums)
         last = part.stop - horizon
-        whole.material.prepare((SnapshotForm(t) for t in range(last)), part)
+        folds = [whole.fold(model, range(t + 1)) for t in range(last)]
+        whole.material.prepare((SnapshotForm(t, fold=fold) for t, fold in enumerate(folds)), part)
         states: LayerStates = [None] * model.shape.layers
         with evaluation_mode(model):
-            for t in range(last):
-                output, states = whole.run_layers(model, t, states)
+            for t, fold in enumerate(folds):
+                output, states = whole.run_layers(model, t, whole.grow(model, states, folds[max(t - 1, 0)], fold), fold)
                 if t + horizon in part:
-                    sums += whole.sums(model, output, t + horizon)
+                    sums += whole.sums(model, output, t + horizon, fold)
         return whole.reduce_scores(sums)

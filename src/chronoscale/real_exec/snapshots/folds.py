@@ -26,12 +26,26 @@ class Fold(NamedTuple):
 UNFOLDED = Fold()
 
 
-def active_nodes(snapshots: SnapshotSequence, start: int, length: int) -> Int64:
-    """Return the nodes with an edge in any of the `length` snapshots from `start` on: int64 [A], ascending."""
+def active_nodes(snapshots: SnapshotSequence, start: int, length: int, before: Int64 | None = None) -> Int64:
+    """Return the nodes with an edge in any of the `length` snapshots from `start` on: int64 [A], ascending. before: those of all but the
+    last, if they are known."""
     active = np.zeros(snapshots.num_nodes, np.bool_)
-    for t in range(start, start + length):
+    if before is not None:
+        active[before] = True
+    for t in range(start + length - 1 if before is not None else start, start + length):
         active[snapshots[t].src] = active[snapshots[t].dst] = True
     return np.flatnonzero(active)
+
+
+def rows_before(before: Int64, after: Int64, idle: int) -> Int64:
+    """Return which row of a fold each row of another has come from, int64 [A + idle]: of the `after` nodes, those that are active `before`
+    come from their own rows, the others, and the `idle` rows behind them, from rows of nodes without edges.
+
+    before, after: active nodes, int64, ascending, the former among the latter; `idle`: rows of the others, in both folds.
+    """
+    place = np.searchsorted(before, after)
+    known = np.append(before, -1)[place] == after
+    return np.concatenate([np.where(known, place, len(before)), len(before) + np.arange(idle)])
 
 
 def fold_snapshot(snapshot: Snapshot, active: Int64, rows: int) -> Snapshot:

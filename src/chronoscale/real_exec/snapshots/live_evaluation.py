@@ -12,7 +12,7 @@ from torch import Tensor
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.evaluation import Evaluation, evaluation_mode
-from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold
+from chronoscale.real_exec.snapshots.folds import Fold
 from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
@@ -68,20 +68,22 @@ class LiveEvaluation(Evaluation):
 
     def _output(self, model: SnapshotModel, last: int, states: LayerStates) -> tuple[Tensor, LayerStates]:
         """Output of a snapshot, of its fold's rows [R, H], and the states after it. states: before it, of a running state."""
+        fold = self._fold(model, last)
         if self._running:
-            return self._whole.run_layers(model, last, states)
-        states, fold = self._zero(model), self._fold(model, last)
+            states = self._whole.grow(model, states, self._fold(model, last - 1), fold) if last else states
+            return self._whole.run_layers(model, last, states, fold)
+        states = self._zero(model)
         for t in self._group(last):
             output, states = self._whole.run_layers(model, t, states, fold)
         return output, states
 
     def _group(self, last: int) -> range:
-        """Return the snapshots from which one is predicted, without a running state."""
-        return range(last - self._whole.hyper.group_size + 1, last + 1)
+        """Return the snapshots from which one is predicted: a group, or, with a running state, all up to `last`."""
+        return range(0 if self._running else last - self._whole.hyper.group_size + 1, last + 1)
 
     def _fold(self, model: SnapshotModel, last: int) -> Fold:
-        """Return the fold of the snapshots that end with `last`; none of a running state, which goes on through all snapshots."""
-        return UNFOLDED if self._running else self._whole.fold(model, self._group(last))
+        """Return the fold of the snapshots that end with `last`."""
+        return self._whole.fold(model, self._group(last))
 
     @staticmethod
     def _zero(model: SnapshotModel) -> LayerStates:

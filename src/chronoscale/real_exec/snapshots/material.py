@@ -22,7 +22,7 @@ from chronoscale.datasets.snapshots.statistics import changed_rows
 from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Item
-from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows, active_nodes, fold_snapshot
+from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold, SpreadRows, active_nodes, fold_snapshot, rows_before
 from chronoscale.real_exec.snapshots.model import shape_of
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.snapshots.tasks import task_of
@@ -190,7 +190,8 @@ class SnapshotMaterial:
         """Return the nodes with an edge in any of the `length` snapshots from `start` on, int64 [A], in host memory."""
         key = (start, length)
         if key not in self._active:
-            self._active[key] = torch.from_numpy(active_nodes(self.snapshots, start, length))
+            before = self._active.get((start, length - 1))
+            self._active[key] = torch.from_numpy(active_nodes(self.snapshots, start, length, None if before is None else before.numpy()))
         return self._active[key]
 
     def fold(self, start: int, length: int, idle: int) -> Fold:
@@ -200,6 +201,16 @@ class SnapshotMaterial:
         """
         rows = len(self._active_of(start, length)) + idle if self._given is None else self.num_nodes
         return Fold(start, length, rows) if rows < self.num_nodes else UNFOLDED
+
+    def rows_before(self, before: Fold, after: Fold) -> Tensor:
+        """Return which row of a fold each row of one of more snapshots has come from, int64 [rows], in host memory; of a fold whose every
+        node has its own row, too."""
+        old, idle = self._active_of(before.start, before.length).numpy(), 0
+        new = np.arange(self.num_nodes)
+        if after.rows:
+            new = self._active_of(after.start, after.length).numpy()
+            idle = after.rows - len(new)
+        return torch.from_numpy(rows_before(old, new, idle))
 
     def spread(self, fold: Fold, device: torch.device) -> SpreadRows | None:
         """Return on a device how every node has its row of a fold; None where it has its own.

@@ -79,6 +79,15 @@ class WholeGraphs:
         graph = form if self.context.device.type == "cpu" else form.to(self.context.device)
         return run_layers(model, graph, self.material.features(t, fold).to(self.context.device), states)
 
+    def grow(self, model: SnapshotModel, states: LayerStates, before: Fold, after: Fold) -> LayerStates:
+        """Return states on the rows of a fold from those of a fold of fewer snapshots: a node that had no edge in these has the state of
+        all such nodes. Evolving weights are no rows, and stay as they are.
+        """
+        if before == after or model.shape.evolves_weights or all(state is None for state in states):
+            return states
+        rows = self.material.rows_before(before, after).to(self.context.device)
+        return [None if state is None else (state[0].index_select(0, rows), state[1].index_select(0, rows)) for state in states]
+
     def predict(self, model: SnapshotModel, output: Tensor, fold: Fold = UNFOLDED) -> Tensor:
         """Return the predictions of all nodes, [N, outputs], from outputs of a fold's rows."""
         return model.predict(output, self.material.spread(fold, self.context.device))
