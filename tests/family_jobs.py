@@ -92,6 +92,7 @@ def _on_snapshots(folder: Path, sizes: Sizes, ranks: int, hyper: Hyper, only: On
         out.mkdir()
         plans = _planned(work, ranks, costs, only)
         plans |= {label: _forced(work, ranks, form) for form in Form if only(name, label := f"all {form.name.lower()}")}
+        plans |= {label: _sharing(work, ranks) for label in ("all rows",) if only(name, label)}
         divided = {"parts": str(folder / "parts.npy"), **dict.fromkeys(("blocks", "hybrid"), str(folder / "chunks.npy"))}
         items = [_item(out, key, plan, folder / "snapshots", hyper, divided.get(plan.kind, "")) for key, plan in plans.items()]
         yield Job(name, tuple(items), str(out), ModelChoice(name, sizes.hidden, sizes.layers, sizes.hidden), 1)
@@ -112,6 +113,12 @@ def _forced(work: Workload, ranks: int, form: Form) -> Schedule:
     forms = uniform_forms(len(work.snapshots.edges), form, form is Form.MAP or must_track(work))
     costs = DatasheetCosts(presets.cluster("h200").device)
     return lower(f"all-{form.name.lower()}", work, deal(work.groups, ranks), Reuse(snapshots=form is not Form.FULL), costs, forms)
+
+
+def _sharing(work: Workload, ranks: int) -> Schedule:
+    """Pairs of groups, which share rows where the model's can be shared."""
+    costs = DatasheetCosts(presets.cluster("h200").device)
+    return lower("all-rows", work, deal(work.groups, ranks, 2), Reuse(snapshots=True, groups=True, rows=True), costs)
 
 
 def _on_signals(folder: Path, sizes: Sizes, ranks: int, only: Only) -> Iterator[Job]:

@@ -43,7 +43,7 @@ FEW = {("pgt-dcrnn", "gpu-index"), ("wd-gcn", "psg"), ("wd-gcn", "all map"), ("g
 CAPTURED = fast(
     [
         *(("pgt-dcrnn", name) for name in ("index", "gpu-index", "gen-dist-index")),
-        *(("wd-gcn", name) for name in ("psg", "real-g+", "all map")),
+        *(("wd-gcn", name) for name in ("psg", "all rows", "all map")),
         *(("gat-lstm", "all delta"), ("evolvegcn-h", "psg"), ("t-gcn", "blad")),
     ],
     lambda _, case: case in FEW,

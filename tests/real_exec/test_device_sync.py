@@ -36,14 +36,21 @@ pytestmark = [
     pytest.mark.skipif(compiler() is None, reason="the kernels are emulated, which needs a C++ compiler"),
 ]
 CLOSE = 1e-6  # of the largest loss: products of other shapes round otherwise
-FORMS = ("all full", "all map", "all delta")
+FORMS = ("all full", "all map", "all delta", "all rows")
 PAIRS = [
     *((model, name) for model in MODELS for name in (*(key for key, one in registry.of("snapshots").items() if one.executes), *FORMS)),
     *((model, name) for model in FORECASTERS for name in registry.of("signals")),
     *((model, name) for model in STREAM_MODELS for name in registry.of("streams")),
 ]
 FEW = [  # each kind of program once
-    *(("wd-gcn", "real-g+"), ("gat-lstm", "all delta"), ("evolvegcn-h", "distdgl"), ("t-gcn", "flaredtdg-remap"), ("t-gcn", "dynahb")),
+    *(
+        ("wd-gcn", "all rows"),
+        ("gat-lstm", "all rows"),
+        ("gat-lstm", "all delta"),
+        ("evolvegcn-h", "distdgl"),
+        ("t-gcn", "flaredtdg-remap"),
+        ("t-gcn", "dynahb"),
+    ),
     *(("t-gcn", "dynagraph"), ("pgt-dcrnn", "index"), ("pgt-dcrnn", "gpu-index"), ("pgt-dcrnn", "gen-dist-index")),
     *(("tgn", "fast"), ("dysat", "tgl"), ("apan", "memshare")),
 ]
@@ -55,7 +62,13 @@ TOGETHER = [  # each kind of program that communicates
     *(
         pytest.param(*case, marks=pytest.mark.slow)
         for case in (
-            *(("wd-gcn", "psg"), ("gat-lstm", "real-g+"), ("evolvegcn-h", "distdgl"), ("t-gcn", "flaredtdg"), ("t-gcn", "flaredtdg-remap")),
+            *(
+                ("wd-gcn", "psg"),
+                ("gat-lstm", "all rows"),
+                ("evolvegcn-h", "distdgl"),
+                ("t-gcn", "flaredtdg"),
+                ("t-gcn", "flaredtdg-remap"),
+            ),
             *(("evolvegcn-h", "full-history"), ("t-gcn", "dynahb"), ("t-gcn", "dynagraph"), ("dcrnn", "ddp")),
             *(
                 ("dcrnn", "dist-index"),

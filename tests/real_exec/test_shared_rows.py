@@ -15,9 +15,11 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.real_exec.execution.context import Context
+from chronoscale.real_exec.execution.context import Context, open_context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
+from chronoscale.real_exec.job import Settings
+from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import Recurrence, SnapshotModel
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
@@ -30,7 +32,7 @@ from chronoscale.strategies.snapshots.groups import Placement, deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
 from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.shared_rows import can_share_rows
-from chronoscale.strategies.snapshots.variants import BackwardVariant, Form, TemporalVariant
+from chronoscale.strategies.snapshots.variants import BackwardVariant, Form, TemporalVariant, TransformVariant
 from chronoscale.strategies.workload import Hyper, Workload
 
 SHARED = Reuse(snapshots=True, groups=True, rows=True)
@@ -92,6 +94,29 @@ def test_losses_and_weights_are_those_of_dense_matrices(model: str, layers: int,
     assert apart(weights(program.model), weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-3
 
 
+@pytest.mark.parametrize(("ranks", "model"), [(2, "wd-gcn"), pytest.param(4, "gat-lstm", marks=pytest.mark.slow)])
+def test_several_ranks_train_as_dense_matrices(ranks: int, model: str) -> None:
+    """Pairs on every rank, and lone groups in the last step."""
+    graphs = GrowthGraph.rmat(60, 240, 26, 0.1, 2).sequence().without_self_edges()
+    work = Workload("w", statistics_of(graphs), model_shape(model, 12, 8), Hyper(group_size=3))
+    schedule = lower("shared", work, deal(work.groups, ranks, 2), SHARED, UNUSED, forms_of(work, "FULL"))
+    material = SnapshotMaterial(graphs, 12, weighted=model != "gat-lstm")
+    found = {}
+
+    def epoch(rank: VirtualRank) -> None:
+        with open_context(Settings(device="cpu", seed=5), rank) as context:
+            learner = Learner(SnapshotModel(work.model, 5), context)
+            learner.optimizer = torch.optim.SGD(learner.model.parameters(), RATE)
+            program = SnapshotProgram(schedule, material, learner, work.hyper, context)
+            found[rank.rank] = execute(schedule, program, context.lanes(schedule), "cpu").losses, weights(learner.model)
+
+    run_virtual(epoch, ranks, "shared")
+    oracle = DenseTrainer(graphs, material.features(0), SnapshotModel(work.model, 5), work.hyper)
+    expected = oracle.losses(iterations_of(schedule))
+    np.testing.assert_allclose(found[0][0], expected, rtol=1e-6)
+    assert all(apart(trained, weights(oracle.model), SnapshotModel(work.model, 5)) < 1e-3 for _, trained in found.values())
+
+
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 42))])
 def test_random_pairs_equal_groups_that_share_no_rows(seed: int) -> None:
     """Rows change and change back, edges go, a hub, nodes without edges; groups that overlap by any number of snapshots, or not at all."""
@@ -131,7 +156,7 @@ def test_a_pair_in_float64_is_two_recurrences(cell: str) -> None:
             if shared:
                 chain, (ahead, behind) = outputs
                 sum((behind[step] * pull[1, step]).sum() for step in chosen).backward()
-                back = chain.handed_back(0)
+                back = chain.returned_gradients(0)
                 roots = [sum((ahead[step] * pull[0, step]).sum() for step in chosen), *(output for output, _ in back)]
                 torch.autograd.backward(roots, [None, *(gradient for _, gradient in back)])
             else:
@@ -162,7 +187,8 @@ def _apart(of: Recurrence, z: list[Tensor], size: int, shift: int) -> list[list[
 def _outputs(
     of: Recurrence, z: list[Tensor], stays: Tensor, size: int, shift: int, every: bool
 ) -> tuple[SharedRecurrence, list[list[Tensor]]]:
-    chain = SharedRecurrence((0, 1), RowParts.of(stays, torch.device("cpu")))
+    chain = SharedRecurrence((0, 1), RowParts.of(stays), torch.device("cpu"))
+    chain.bring_lists()
     groups = []
     for unit, start in ((0, 0), (1, shift)):
         outputs = [chain.step(of, unit, step, z[start + step], every or step == size - 1) for step in range(size)]
@@ -185,21 +211,58 @@ def test_rows_and_gradient_passes_of_a_tiny_plan() -> None:
     assert schedule.unit[ends].tolist() == [1, 0]  # the first group's comes last
     assert [BackwardVariant(v).name for v in schedule.variant[ends].tolist()] == ["REST", "LASTING"]
     assert ends[0] in schedule.dependencies(int(ends[1])).tolist()
-    product, gates = 2 * 4 * 8 * 8, 4 * 4 * 8
-    assert schedule.flops[steps].tolist() == [
-        4 * (2 * product + gates),
-        4 * (product + gates) + 2 * product,
-        *[2 * (2 * product + gates)] * 2,
-    ]
+    product, gates, whole, states = (
+        2 * 4 * 8 * 8,
+        4 * 4 * 8,
+        4 * 8 * 4,
+        6 * 8 * 4,
+    )  # a row's flops; bytes of all rows, of a row's gates and states
+    rest = 2 * (2 * product + gates)
+    first, on = 2 * rest, 4 * (product + gates) + 2 * product
+    assert schedule.flops[steps].tolist() == [first, on, rest, rest]
+    made_once = 2 * 4 * 8 * 4
+    assert schedule.alloc[steps].tolist() == [4 * states + made_once, 4 * states, 2 * states, 2 * states + whole]
+    plain = lower("plain", work, deal(work.groups, 1, 2), replace(SHARED, rows=False), UNUSED, uniform_forms(4))
+    arrivals = [plan.bytes[plan.tasks(Op.H2D)] for plan in (schedule, plain)]
+    assert (arrivals[0] - arrivals[1]).tolist() == [16 * 4, 0, 0]  # which rows stay
+    assert schedule.free[steps].tolist() == [0, made_once, 0, 0]
+    products = schedule.tasks(Op.TRANSFORM)
+    assert schedule.rows[products].tolist() == [4, 2, 2] and set(schedule.variant[products].tolist()) == {TransformVariant.PART}
+    assert schedule.flops[products].tolist() == [2 * rows * 12 * 8 for rows in (4, 2, 2)]
+    assert schedule.alloc[products].tolist() == [rows * (8 + 12) * 4 for rows in (4, 2, 2)]
+    assert schedule.free[products].tolist() == [4 * 12 * 4] * 3
+    weights = 2 * (4 + 2 + 2) * 12 * 8
+    assert schedule.flops[ends].tolist() == [2 * 2 * rest, 2 * (first + on) + weights]
+    blocks = [4 * (rows * (3 * 8 + 4) + 3 * rows * 4 * 8 + 4 * 8) for rows in (2, 4)]
+    assert schedule.alloc[ends].tolist() == [blocks[0], blocks[1] + made_once]
+
+
+def test_an_increment_is_put_into_a_copy_of_rows_that_change() -> None:
+    graphs = changing(1, 20, 12)
+    work = Workload("w", statistics_of(graphs), model_shape("wd-gcn", 12, 8), Hyper(group_size=3))
+    schedule = lower("shared", work, deal(work.groups, 1, 2), SHARED, UNUSED, forms_of(work, "DELTA"))
+    products = schedule.tasks(Op.TRANSFORM)
+    begins = schedule.step[products] == 0
+    assert (schedule.variant[products] == np.where(begins, TransformVariant.PART, TransformVariant.INTO_PART)).all()
+    assert (schedule.free[products] == np.where(begins, 20 * 12 * 4, 0)).all()
 
 
 def test_other_rows_than_planned_are_refused() -> None:
     graphs = changing(1, 20, 12)
     work = Workload("w", statistics_of(graphs), model_shape("wd-gcn", 12, 8), Hyper(group_size=3))
     schedule = lower("shared", work, deal(work.groups, 1, 2), SHARED, UNUSED)
-    material = SnapshotMaterial(changing(2, 20, 12), 12)
-    with pytest.raises(ValueError, match=r"is to compute other rows than|beyond its snapshot"):
-        SnapshotProgram(schedule, material, Learner(SnapshotModel(work.model, 5), Context()), work.hyper, Context())
+    material, learner = SnapshotMaterial(graphs, 12), Learner(SnapshotModel(work.model, 5), Context())
+    SnapshotProgram(schedule, material, learner, work.hyper, Context())
+    assert material.stores()["changed"].keys() == {(t,) for t in range(1, 11)}  # what plans that are taken up later find there
+    fewer = replace(schedule, rows=schedule.rows - (schedule.variant == TemporalVariant.REST_FIRST) * (schedule.op == Op.TEMPORAL))
+    with pytest.raises(ValueError, match="is to compute other rows than"):
+        SnapshotProgram(fewer, material, learner, work.hyper, Context())
+
+
+def test_rows_are_shared_beside_snapshots_and_groups_alone() -> None:
+    for reuse in ({"groups": True}, {"snapshots": True}, {"snapshots": True, "groups": True, "pipeline": True}):
+        with pytest.raises(ValueError, match="reuse of rows"):
+            Reuse(rows=True, **reuse)
 
 
 @pytest.mark.parametrize(

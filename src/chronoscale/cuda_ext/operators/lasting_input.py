@@ -33,7 +33,7 @@ class LastingInput:
         self._weights = weights
         bias = weights.bias_ih + weights.bias_hh if self.is_lstm else weights.bias_ih
         self._products = torch.addmm(bias, x, weights.weight_ih.t())  # [R, gates H]
-        self.gradient: Tensor | None = None  # of the products: what steps have added up so far
+        self._gradient: Tensor | None = None  # of the products: what steps have added up so far
 
     def step(self, state: State | None) -> State:
         """Take the next step: return the new state (h, c), [R, H] each, from the last one (None: zeros). A GRU's c is its h."""
@@ -45,15 +45,15 @@ class LastingInput:
         new_h = cast(Tensor, _GruStep.apply(self, self._products, h, weights.weight_hh, weights.bias_hh))  # type: ignore[no-untyped-call]
         return new_h, new_h
 
-    def add_up(self, like: Tensor) -> Tensor:
+    def sums(self, like: Tensor) -> Tensor:
         """Return where steps add up the gradient of the products, zeros at first."""
-        if self.gradient is None:
-            self.gradient = torch.zeros_like(like, memory_format=torch.contiguous_format)
-        return self.gradient
+        if self._gradient is None:
+            self._gradient = torch.zeros_like(like, memory_format=torch.contiguous_format)
+        return self._gradient
 
     def gradient_of(self, first: bool) -> Tensor | None:
         """Return a step's share of the gradient of the products: all of it for the first step, whose turn comes last; None for others."""
-        whole, self.gradient = (self.gradient, None) if first else (None, self.gradient)
+        whole, self._gradient = (self._gradient, None) if first else (None, self._gradient)
         return whole
 
 
@@ -85,7 +85,7 @@ class _LstmStep(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[object, ...]:
         h, c, weight, gates, new_c = ctx.saved_tensors
         of, (grad_h, grad_c) = ctx.of, gradients
-        total, to_weight = of.add_up(gates), torch.zeros_like(weight.t(), memory_format=torch.contiguous_format)
+        total, to_weight = of.sums(gates), torch.zeros_like(weight.t(), memory_format=torch.contiguous_format)
         to_h, to_c = (None, None) if h is None else (torch.empty_like(h), torch.empty_like(c))
         grad_h = torch.zeros_like(new_c) if grad_h is None else grad_h
         width = gates.shape[1]
@@ -127,7 +127,7 @@ class _GruStep(torch.autograd.Function):
         h, weight, saved = ctx.saved_tensors
         of, hidden = ctx.of, weight.shape[1]
         width = 3 * hidden
-        total = of.add_up(saved[:, :width])
+        total = of.sums(saved[:, :width])
         to_weight, to_bias = torch.zeros_like(weight.t(), memory_format=torch.contiguous_format), weight.new_zeros(width)
         to_h = None if h is None else torch.empty_like(h)
         buffer: Tensor | None = None

@@ -33,7 +33,7 @@ class DeviceSnapshot:
     scale: Tensor | None = None
     aggregated: Tensor | None = None  # normalised sums [R, F]: touched rows where they were incremented, else all
     attention: AttentionState | None = None
-    output: Tensor | None = None  # layer 1, [N, H], on the graph of its transformation
+    output: Tensor | None = None  # layer 1, [N, H] or what groups that share rows read, on the graph of its transformation
     leaf: Tensor | None = None  # the same values, cut off: where the recurrences of one or two groups leave their gradients
 
 
@@ -63,7 +63,7 @@ class ResidencyPlan:
         plan.owned = {(t.unit, t.step) for t in tasks if t.op is Op.H2D}
         plan.incremented = {(t.unit, t.step) for t in tasks if t.op is Op.INCREMENT}
         plan.rebuilt = {(t.unit, t.step) for t in tasks if t.op is Op.RECONSTRUCT}
-        ended = [t.unit for t in tasks if t.op is Op.BACKWARD]
+        ended = {t.unit: place for place, t in enumerate(tasks) if t.op is Op.BACKWARD}
         for unit in dict.fromkeys(t.unit for t in tasks if t.step >= 0):
             if (unit, 0) in plan.owned:
                 plan.chains.append((unit,))
@@ -73,13 +73,17 @@ class ResidencyPlan:
         for chain in plan.chains:
             length = (max(chain) - min(chain)) * hyper.stride + hyper.group_size
             plan.folds |= dict.fromkeys(chain, Fold(min(chain) * hyper.stride, length, nodes[chain[0]]))
+            own: list[SnapshotKey] = []
             for before, unit in pairwise((chain[0], *chain)):
                 for step in range(hyper.group_size):
                     key = (unit, step)
-                    plan.seat[key] = key if key in plan.owned else plan.seat[before, step + (unit - before) * hyper.stride]
-            plan.frees |= dict.fromkeys(chain, ()) | {
-                max(chain, key=ended.index): [key for key in plan.seat if key in plan.owned and key[0] in chain]
-            }
+                    if key in plan.owned:
+                        own.append(key)
+                        plan.seat[key] = key
+                    else:
+                        plan.seat[key] = plan.seat[before, step + (unit - before) * hyper.stride]
+                plan.frees[unit] = ()
+            plan.frees[max(chain, key=ended.__getitem__)] = own
         plan.groups = groups_of(schedule)
         return plan
 
@@ -114,7 +118,7 @@ class DeviceState:
     pending: Tensor | ScoredFeatures | None = None  # between the rows of a layer above the first
     snapshots: dict[SnapshotKey, DeviceSnapshot] = field(default_factory=dict)
     state: dict[tuple[int, int], State] = field(default_factory=dict)  # (unit, layer)
-    hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads
+    hidden: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)  # (unit, layer, step): what the layer above reads, or the loss
     shared: dict[int, SharedRecurrence] = field(default_factory=dict)  # by unit, where groups share rows
 
     def at(self, task: Task, back: int = 0) -> DeviceSnapshot:

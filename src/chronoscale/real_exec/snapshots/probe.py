@@ -225,25 +225,24 @@ def _forms(label: str, snapshots: SnapshotSequence, model: ModelShape, hyper: Hy
 
 
 def _shared_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, ranks: int, seed: int) -> Iterator[Probe]:
-    """Yield probes of groups that share rows, alone and in pairs: of the dataset, and of graphs around its size in which all rows
-    stay, some do, or none does."""
+    """Yield probes of groups that share rows, alone and in pairs: of stretches of the dataset, and of graphs around its size in which all
+    rows stay, some do, or none does."""
     stats, size = statistics_of(snapshots), hyper.group_size
     if not can_share_rows(Workload("", stats, model, hyper)):
         return
-    length, wide = _pair_length(hyper, ranks), min(2 * size - 1 + hyper.horizon, len(snapshots))
-    first = window_starts(snapshots, stats, wide, hyper.horizon)
-    graphs = {"windows": _windows(snapshots, np.resize(np.sort(first), max(2 * ranks, len(first))), wide)}
-    low, high = int(stats.edges.min()), int(stats.edges.max() * 1.2) + 8
-    for scale, edges, churn in ((0.5, low // 2 + 8, 0.0), (1.0, low // 2 + 8, 0.0), (1.0, high, 0.02), (1.0, high, 0.1), (0.75, high, 0.4)):
+    length = _pair_length(hyper, ranks)
+    room = max(len(snapshots) - length, 0)
+    own = {f"stretch{at}": (_concatenate(snapshots, np.arange(at, len(snapshots))[:length]), Form.FULL) for at in {0, room // 2, room}}
+    low, high = int(stats.edges.min()) // 2 + 8, int(stats.edges.max() * 1.2) + 8
+    made = {"turning": (_turning(max(stats.num_nodes, LEAST), high, length), Form.FULL)}
+    for scale, edges, churn in ((0.5, low, 0.0), (1.0, low, 0.0), (1.0, high, 0.02), (1.0, high, 0.1), (0.75, high, 0.4)):
         nodes = max(int(stats.num_nodes * scale), LEAST)
-        static = min(2 * edges, nodes * (nodes - 1) // 4)
-        graph = GrowthGraph.rmat(nodes, static, length, churn, seed, trend=np.full(length, 0.5))
-        graphs[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges()
-    graphs["turning"] = _turning(max(stats.num_nodes, LEAST), high, length)
-    for (label, sequence), each in product(graphs.items(), (1, 2)):
+        graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * (nodes - 1) // 4), length, churn, seed, trend=np.full(length, 0.5))
+        made[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges(), Form.FULL if churn else Form.DELTA
+    for (label, (sequence, form)), each in product((own | made).items(), (1, 2)):
         apart = replace(hyper, stride=max(size - 1, 1), groups_per_rank=1)
         work = Workload(label, statistics_of(sequence), model, apart)
-        forms = uniform_forms(len(sequence), Form.DELTA, must_track(work)) if "c0.0" in label else uniform_forms(len(sequence))
+        forms = uniform_forms(len(sequence), form, form is Form.DELTA and must_track(work))
         schedule = lower(f"{label}-shared{each}", work, deal(work.groups, ranks, each), SHARED, UNUSED, forms)
         yield Probe(f"{label}-shared{each}-{ranks}", sequence, schedule, apart)
 

@@ -89,6 +89,7 @@ class SnapshotProgram(Trainer):
             Op.ALLREDUCE: lambda task: learner.all_reduce(),
             Op.OPTIMIZE: lambda task: learner.step(task.iteration, plan.groups[task.iteration]),
         }
+        self._share_rows(schedule)
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
         self._share_rows(schedule)
@@ -98,7 +99,7 @@ class SnapshotProgram(Trainer):
         self._targets = {goal: material.target(goal).to(self.device) for goal in sorted({goal for of in goals.values() for goal in of})}
         for task in self.tasks:
             if task.op is Op.H2D:
-                beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes
+                beyond = task.bytes - self._source(key := (task.unit, task.step)).nbytes - self._listed_bytes(key)
                 if beyond not in (0, self._features(key).nbytes):
                     raise ValueError(f"schedule '{schedule.name}': task {task.task} is to move {beyond} bytes beyond its snapshot")
                 if beyond:
@@ -147,12 +148,18 @@ class SnapshotProgram(Trainer):
             if not steps or schedule.variant[steps[0]] != TemporalVariant.LASTING_FIRST:
                 continue
             last = (chain[-1] - chain[0]) * self.hyper.stride + self.hyper.group_size
-            parts = RowParts.of(self.material.lasting(self._number((chain[0], 0)), last), self.device)
+            parts = RowParts.of(self.material.lasting(self._number((chain[0], 0)), last), self.material.pins)
             if wrong := [step for step in steps[1:] if schedule.rows[step] != len(parts.rest)]:
                 raise ValueError(
                     f"schedule '{schedule.name}': task {wrong[0]} is to compute other rows than the {len(parts.rest)} that change"
                 )
-            self.device_state.shared |= dict.fromkeys(chain, SharedRecurrence(chain, parts, parted=not self.model.shape.transforms_first))
+            shared = SharedRecurrence(chain, parts, self.device, parted=not self.model.shape.transforms_first)
+            self.device_state.shared |= dict.fromkeys(chain, shared)
+
+    def _listed_bytes(self, key: SnapshotKey) -> int:
+        """Return the bytes of lists of rows that come with a snapshot, the first one of groups that share rows."""
+        shared = self.device_state.shared.get(key[0])
+        return shared.listed.nbytes if shared and key == (shared.units[0], 0) else 0
 
     def _targets_of(self, unit: int) -> list[Tensor]:
         """Return the values that a group predicts, on the device."""
@@ -184,6 +191,8 @@ class SnapshotProgram(Trainer):
         arrived = source.to(self.device, self.shares) if isinstance(source, Full) else source.to(self.device)
         graph = arrived.graph if isinstance(arrived, Full) else None
         self.device_state.snapshots[key] = DeviceSnapshot(form=arrived, graph=graph, scale=arrived.scale)
+        if self._listed_bytes(key):
+            self.device_state.shared[task.unit].bring_lists()
         if key in self.plan.features:
             features = self._features(key)
             self.device_state.features[key] = features.clone() if self.device.type == "cpu" else features.to(self.device, non_blocking=True)
@@ -218,7 +227,7 @@ class SnapshotProgram(Trainer):
         rows = shared.parts if shared and top == 0 else self._spread[task.unit]
         errors = [self.model.loss(output, target, objective, rows) for output, target in zip(outputs, targets, strict=True)]
         loss = torch.stack(errors).mean() / self.plan.groups[task.iteration]
-        back = shared.handed_back(task.unit) if shared else []
+        back = shared.returned_gradients(task.unit) if shared else []
         torch.autograd.backward([loss, *(output for output, _ in back)], [None, *(gradient for _, gradient in back)])
         self._losses.add(task.iteration, loss)
         device_state.forget(task.unit)

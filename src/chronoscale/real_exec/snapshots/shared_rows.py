@@ -9,7 +9,7 @@ from torch import Tensor
 
 from chronoscale.cuda_ext.operators.cell_weights import CellWeights
 from chronoscale.cuda_ext.operators.lasting_input import LastingInput
-from chronoscale.real_exec.execution.transfers import acquire
+from chronoscale.real_exec.execution.transfers import acquire, record_use
 from chronoscale.real_exec.snapshots.model import Recurrence, State
 
 
@@ -25,6 +25,10 @@ class RowParts:
     stays: int
 
     @property
+    def nbytes(self) -> int:
+        return self.order.nbytes + self.place.nbytes
+
+    @property
     def rest(self) -> Tensor:
         """The nodes whose rows change, int64."""
         return self.order[self.stays :]
@@ -34,12 +38,18 @@ class RowParts:
         return values.index_select(0, self.place)
 
     @classmethod
-    def of(cls, stays: Tensor, device: torch.device) -> RowParts:
-        """Part the rows by a mask of those that stay, bool [N] in host memory."""
+    def of(cls, stays: Tensor, pin: bool = False) -> RowParts:
+        """Part the rows by a mask of those that stay, bool [N]; all in host memory, in pinned memory where they go to a GPU (`pin`)."""
         order = torch.cat([stays.nonzero()[:, 0], (~stays).nonzero()[:, 0]])
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order))
-        return cls(order.to(device), place.to(device), int(stays.sum()))
+        order, place = (part.pin_memory() if pin else part for part in (order, place))
+        return cls(order, place, int(stays.sum()))
+
+    def to(self, device: torch.device) -> RowParts:
+        """Copy the lists to a rank's device, asynchronously where the host memory is pinned."""
+        order, place = (part.to(device, non_blocking=True, copy=True) for part in (self.order, self.place))
+        return RowParts(order, place, self.stays)
 
 
 @dataclass(slots=True)
@@ -52,13 +62,26 @@ class SharedRecurrence:
     """
 
     units: tuple[int, ...]
-    parts: RowParts
+    listed: RowParts  # in host memory
+    device: torch.device
     parted: bool = False
+    _parts: RowParts | None = None
     lasting: LastingInput | None = None
     lasting_state: State | None = None
     states: dict[int, State] = field(default_factory=dict)  # of the rest, by unit
     outputs: dict[int, Tensor] = field(default_factory=dict)  # of rows that stay, [stays, H] by step: what the first group made
     leaves: dict[int, Tensor] = field(default_factory=dict)  # and what later groups read of it
+
+    def bring_lists(self) -> None:
+        """Copy the lists of rows to the device, with the first snapshot of the groups; they stay to the groups' end."""
+        self._parts = self.listed.to(self.device)
+
+    @property
+    def parts(self) -> RowParts:
+        """The two parts of rows on the device, marked as read by this lane's CUDA stream (`transfers.record_use`)."""
+        assert self._parts is not None
+        record_use(self._parts.order, self._parts.place)
+        return self._parts
 
     def step(self, cell: Recurrence, unit: int, step: int, z: Tensor, kept: bool) -> Tensor | None:
         """Take one step of a group's recurrence; return its output, [N, H] in the order of `parts`, if that is `kept`.
@@ -69,10 +92,11 @@ class SharedRecurrence:
         begins = unit == self.units[0] and step == 0
         if not self.parted:
             z = z.index_select(0, parts.order if begins else parts.rest)
-        self.states[unit] = cell(z[parts.stays :] if begins else z, self.states.get(unit))
+        self.states[unit] = cell(z[parts.stays :] if begins else z, self.states[unit] if step else None)
         if unit == self.units[0]:
-            if self.lasting is None:
-                self.lasting = LastingInput(z[: parts.stays], CellWeights.of(cell.cell))
+            if begins:
+                self.lasting, self.lasting_state = LastingInput(z[: parts.stays], CellWeights.of(cell.cell)), None
+            assert self.lasting is not None
             self.lasting_state = self.lasting.step(self.lasting_state)
             if kept:
                 self.outputs[step] = self.lasting_state[0]
@@ -95,7 +119,7 @@ class SharedRecurrence:
         rest = before[len(before) - len(self.parts.rest) :]
         return rest.index_copy(0, self.parts.place[nodes] - self.parts.stays, rows)
 
-    def handed_back(self, unit: int) -> list[tuple[Tensor, Tensor]]:
+    def returned_gradients(self, unit: int) -> list[tuple[Tensor, Tensor]]:
         """Return which tensors of the first group have a gradient from later groups, and that; none for these."""
         if unit != self.units[0]:
             return []
@@ -106,5 +130,5 @@ class SharedRecurrence:
         """Drop what a group that has ended leaves behind; the first one ends last."""
         self.states.pop(unit, None)
         if unit == self.units[0]:
-            self.lasting = self.lasting_state = None
+            self.lasting = self.lasting_state = self._parts = None
             self.outputs, self.leaves = {}, {}

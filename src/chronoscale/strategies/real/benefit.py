@@ -11,7 +11,8 @@ from chronoscale.strategies.costs import CostModel, Floats
 from chronoscale.strategies.planning.builder import NONE
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.snapshots.lowering import GroupSites, Lowering, Reuse
+from chronoscale.strategies.snapshots.lowering import Lowering, Reuse
+from chronoscale.strategies.snapshots.sites import GroupSites
 from chronoscale.strategies.workload import Workload
 
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.real.benefit import Benefit, compute_benefit
 from chronoscale.strategies.real.bound import lower_bound
 from chronoscale.strategies.real.check import check_schedule
+from chronoscale.strategies.real.seats import makespan, mates
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.groups import Placement
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -56,21 +55,25 @@ class ScheduledStrategy(GroupStrategy):
     estimate: Callable[[Workload, CostModel], Benefit] = compute_benefit
     reuse: Reuse = Reuse(snapshots=True, groups=True)  # noqa: RUF009  # frozen
 
+    def __post_init__(self) -> None:
+        if self.reuse.rows and self.estimate is not compute_benefit:
+            raise ValueError(f"strategy '{self.name}': rows are shared by the planner's own estimate alone")
+
     def place(self, workload: Workload, ranks: int, costs: CostModel) -> Placement:
-        return self.seated(self.weigh(workload, costs)[1], ranks)
+        return self._choose(workload, ranks, costs)[1]
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch, with a certified bound on it. Raises UserError for a workload that is no sequence of snapshots, or 0 ranks."""
-        reuse, benefits = self.weigh(workload, costs)
-        return certify(lower(self.name, workload, self.seated(benefits, ranks), reuse, costs), benefits)
+        reuse, placement, benefits = self._choose(workload, ranks, costs)
+        return certify(lower(self.name, workload, placement, reuse, costs), benefits)
 
-    def weigh(self, workload: Workload, costs: CostModel) -> tuple[Reuse, Benefit]:
-        """Return what is reused, and times and savings of groups with that: rows are shared only where consecutive pairs of groups take
-        less time so."""
-        benefits, apart = self.estimate(workload, costs), replace(self.reuse, rows=False)
+    def _choose(self, workload: Workload, ranks: int, costs: CostModel) -> tuple[Reuse, Placement, Benefit]:
+        """Return what is reused, where groups go and what this was weighed by: rows are shared where the epoch takes less time so."""
+        benefits = self.estimate(workload, costs)
+        apart = replace(self.reuse, rows=False), self.seated(benefits, ranks), benefits
         if not (self.reuse.rows and can_share_rows(workload)):
-            return apart, benefits
-        shared, first = compute_benefit(workload, costs, rows=True), np.arange(0, workload.groups, 2)
-        second = np.where(first + 1 < workload.groups, first + 1, -1)
-        pays = shared.load(first, second).sum() < benefits.load(first, second).sum()
-        return (self.reuse, shared) if pays else (apart, benefits)
+            return apart
+        shared = compute_benefit(workload, costs, rows=True)
+        together = self.reuse, self.seated(shared, ranks), shared
+        spans = (makespan(of, mates(placement), ranks) for _, placement, of in (together, apart))
+        return together if next(spans) < next(spans) else apart

@@ -23,6 +23,7 @@ from chronoscale.strategies.snapshots.groups import CAPACITY, Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.shared_rows import SharedRows, can_share_rows
+from chronoscale.strategies.snapshots.sites import FirstLayerRows, GroupRows, GroupSites
 from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
 from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
@@ -50,71 +51,9 @@ class Reuse:
     pipeline: bool = False
     rows: bool = False
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupSites:
-    """Snapshot groups whose rows a planner (PSG, BLAD, REAL) adds at once, and where they go; int64 [n] each.
-
-    unit: the group's number. shift > 0: the group starts that many snapshots after the first group of its rank and iteration and shares the
-    others with it. span: snapshots of this group and of those that it shares any with. gate: handles that its first transfer waits for
-    (-1: none).
-    """
-
-    unit: Ints
-    rank: Ints
-    order: Ints
-    iteration: Ints
-    shift: Ints
-    span: Ints
-    gate: Ints
-
-    def at(self, which: Ints) -> GroupSites:
-        """Return some of these sites, by their place."""
-        return GroupSites(*(getattr(self, field.name)[which] for field in fields(self)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupRows:
-    """Planned rows of snapshot groups (PSG, BLAD, REAL): handles and counts on which later rows depend, int64 [n] each.
-
-    first, last: handles of its first transfer and last forward row; reads: the first row that reads parameters where no aggregation comes
-    before it. held: device bytes of its own snapshots; rows, edges: transformed rows and attended edges of these; kernels, moved: of their
-    gradient. active: bytes of what is the group's alone; fresh: edges of its own snapshots.
-    """
-
-    first: Ints
-    reads: Ints
-    last: Ints
-    held: Ints
-    rows: Ints
-    edges: Ints
-    kernels: Ints
-    moved: Ints
-    active: Ints
-    fresh: Ints
-
-    def at(self, unit: Ints) -> GroupRows:
-        """Return the rows of some of these groups, by their place; -1: all counts 0, without rows."""
-        return GroupRows(*(np.append(getattr(self, field.name), NONE if field.name in HANDLES else 0)[unit] for field in fields(self)))
-
-
-HANDLES = ("first", "reads", "last")
-
-
-@dataclass(slots=True)
-class _FirstLayer:
-    """Rows of the first layer of a snapshot: handles of its transfer and aggregation, bytes that stay allocated, and the counts of
-    `GroupRows`.
-    """
-
-    arrived: Ints
-    reads: Ints
-    ready: Ints
-    held: Ints
-    rows: Ints
-    edges: Ints
-    kernels: Ints
-    moved: Ints
+    def __post_init__(self) -> None:
+        if self.rows and (self.pipeline or not (self.snapshots and self.groups)):
+            raise ValueError("reuse of rows goes with that of snapshots and groups, and with no pipeline")
 
 
 class Lowering:
@@ -129,7 +68,7 @@ class Lowering:
         self.varies = task_of(workload.hyper.task).varies
         self.shares_rows = reuse.rows and can_share_rows(workload)
         self.kernels = kernels_of(workload)
-        self.ending = kernels_of(workload, "shared") if self.shares_rows else self.kernels  # of gradient passes, and steps of shared rows
+        self.end_laws = kernels_of(workload, "shared") if self.shares_rows else self.kernels  # of gradient passes and steps
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
@@ -192,27 +131,28 @@ class Lowering:
         features: NDArray[np.bool_],
         stay: NDArray[np.bool_],
         after: Sequence[Ints],
-        shared: SharedRows | None = None,
-        place: Ints | int = 0,
-    ) -> _FirstLayer:
+        shared: tuple[SharedRows, NDArray[np.bool_]] | None = None,
+    ) -> FirstLayerRows:
         """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse.
 
-        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated. place int64 [n]: of the
-        snapshot, from the first one of the groups that share rows.
+        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated. shared: counts of rows that
+        groups share, and, bool [n], whether the snapshot is the first one of these groups.
         """
         model = self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
-        result = _FirstLayer(none, none, none, zero, zero, zero, zero, zero)
+        result = FirstLayerRows(none, none, none, zero, zero, zero, zero, zero)
         everything = np.full(len(snapshot), rows.nodes)
         # What increments go on from stays with the group: its features, and the sum. Attention aggregates transformed features; the weight
         # gradient needs the raw ones.
         passing = zero if model.transforms_first else features * ~stay * rows.features
-        copies = 2 if self.reuse.snapshots and not self.varies else 1
+        copies = 2 if self.incremented else 1
         for kind in Form:
             mask = own & (form == kind)
             if not mask.any():
                 continue
             moved = rows.transfer(snapshot, kind, self.forms.tracked, features)
+            if shared is not None:
+                moved |= {name: moved[name] + more for name, more in shared[0].listed(shared[1]).items()}
             arrived = h2d = sink.add(Op.H2D, Lane.H2D, site, moved, where=mask, after=after)
             held = moved["alloc"] - passing
             edges = zero
@@ -237,14 +177,14 @@ class Lowering:
             elif not model.evolves_weights:
                 product = rows.transform(summed["rows"], model.inputs, incremental)
                 if shared is not None:
-                    product |= shared.transformed(place, product)
+                    product |= shared[0].parted_product(shared[1], product, incremental)
                 ready = sink.add(Op.TRANSFORM, self.second, site, product, where=mask, after=(ready,))
                 held, dense = held + product["alloc"] - product.get("free", zero), product["rows"]
             result.arrived, result.ready = np.where(mask, h2d, result.arrived), np.where(mask, ready, result.ready)
             result.held, result.rows, result.edges = result.held + mask * held, result.rows + mask * dense, result.edges + mask * edges
-            result.kernels = result.kernels + mask * self.ending.count(CARRIED, partial=incremental, features=features)
+            result.kernels = result.kernels + mask * self.end_laws.count(CARRIED, partial=incremental, features=features)
             sizes = {name: summed[name] for name in ("nodes", "rows", "edges")} | ({"rows": dense} if shared else {})
-            result.moved = result.moved + mask * self.ending.bytes(CARRIED, partial=incremental, features=features, **sizes)
+            result.moved = result.moved + mask * self.end_laws.bytes(CARRIED, partial=incremental, features=features, **sizes)
         return result
 
     def add_forward(self, sink: Sink, at: GroupSites) -> GroupRows:
@@ -273,7 +213,8 @@ class Lowering:
                     waits = [ready] if self.reuse.pipeline else [] if self.reuse.snapshots else outputs[-1:]
                     gate = np.where(first < 0, at.gate, NONE)
                     waits = [gate, *waits]
-                    loaded = self._add_first_layer(sink, rows, here, snapshot, form, own, features, stay, waits, shared, at.shift + step)
+                    reading = (shared, (at.shift == 0) & (step == 0)) if shared else None
+                    loaded = self._add_first_layer(sink, rows, here, snapshot, form, own, features, stay, waits, reading)
                     ready = loaded.ready
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -313,9 +254,9 @@ class Lowering:
 
     def _shared(self, at: GroupSites) -> SharedRows:
         """Return the counts of rows that groups share."""
-        return SharedRows.of(self._rows_at(at), self.ending, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
+        return SharedRows.of(self._rows_at(at), self.end_laws, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
 
-    def ends(self, at: GroupSites) -> NDArray[np.bool_]:
+    def is_last(self, at: GroupSites) -> NDArray[np.bool_]:
         """Return whose gradient pass is the last of the groups that share snapshots, which it carries on and frees, bool [n]."""
         return at.shift == 0 if self.shares_rows else ~self._leads(at)
 
@@ -324,9 +265,9 @@ class Lowering:
 
         made: the rows of the groups, other: of those that they share snapshots with (0 without). after: handles that it waits for, too.
         """
-        rows, size, ends = self._rows_at(at), self.workload.hyper.group_size, self.ends(at)
+        rows, size, last = self._rows_at(at), self.workload.hyper.group_size, self.is_last(at)
         held, carried, attended, kernels, moved = (
-            ends * (getattr(made, name) + getattr(other, name)) for name in ("held", "rows", "edges", "kernels", "moved")
+            last * (getattr(made, name) + getattr(other, name)) for name in ("held", "rows", "edges", "kernels", "moved")
         )
         gradient = rows.backward(self.workload.group_start(at.unit), carried, attended)
         decoded = pair_flops(self.workload, predicted_snapshots(self.workload, at.unit)).sum(axis=1)
@@ -341,13 +282,16 @@ class Lowering:
         later: Columns = {}
         if self.reuse.pipeline or self.shares_rows:
             later = {"order": at.order + (2 if self.reuse.pipeline else SLOTS // 2 * self._leads(at))}
-        sizes: dict[str, Any] = {"nodes": rows.nodes, "edges": gradient["edges"], "rows": gradient["rows"], "fresh": made.fresh}
+        start, fresh = self.workload.group_start(at.unit), made.fresh
+        if self.shares_rows:  # the first group's pass comes to what the second one's has not
+            fresh = np.sum([(step < own) * rows.edges(start + step) for step in range(size)], axis=0)
+        sizes: dict[str, Any] = {"nodes": rows.nodes, "edges": gradient["edges"], "rows": gradient["rows"], "fresh": fresh}
         readouts = size if self.workload.model.predicts_each else 1
         spread_kernels, spread = spread_work(self.workload.model, self.workload.snapshots.num_nodes - rows.nodes)
         ends_with: Columns = {
             "free": made.active + held + gradient["alloc"],
-            "kernels": self.ending.count(Op.BACKWARD.name, own=own, **flags) + kernels + readouts * spread_kernels,
-            "bytes": self.ending.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved + readouts * spread,
+            "kernels": self.end_laws.count(Op.BACKWARD.name, own=own, **flags) + kernels + readouts * spread_kernels,
+            "bytes": self.end_laws.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved + readouts * spread,
         }
         here: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
         return sink.add(Op.BACKWARD, Lane.COMPUTE, here, gradient, ends_with, variant, later, after=(made.last, after))
@@ -390,9 +334,9 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
             getattr(emitted, field.name)[g] = getattr(made, field.name)
     for g in reversed(by_slot) if lowering.shares_rows else by_slot:
         at, other = sites.at(g), partner[g]
-        after = np.where(lowering.ends(at) & (other >= 0), backward[other], NONE)
+        after = np.where(lowering.is_last(at) & (other >= 0), backward[other], NONE)
         backward[g] = lowering.add_backward(builder, at, emitted.at(g), emitted.at(other), after)
-    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted, backward, lowering.ends(sites))
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted, backward, lowering.is_last(sites))
     return builder.finish()
 
 

@@ -22,6 +22,8 @@ from chronoscale.strategies.snapshots.tasks import task_of
 from chronoscale.strategies.snapshots.variants import BackwardVariant, TemporalVariant, TransformVariant
 from chronoscale.strategies.workload import Workload
 
+PARTS = 16  # bytes of a node in the lists of which rows stay (`real_exec.snapshots.shared_rows.RowParts`)
+
 
 def can_share_rows(workload: Workload) -> bool:
     """Return whether rows of a recurrence can be shared between the snapshot groups of a workload.
@@ -61,15 +63,23 @@ class SharedRows:
         """The rows that a group computes in a step, int64 [n]."""
         return self.rows.nodes - self.follows * self.stays
 
-    def transformed(self, place: Ints | int, product: Columns) -> Columns:
+    def listed(self, begins: NDArray[np.bool_]) -> Columns:
+        """Return what the planned H2D row of a snapshot has more where it is the first one of the groups: lists of which rows stay.
+
+        begins: whether it is, bool [n].
+        """
+        first = begins.astype(np.int64)
+        size = first * PARTS * self.rows.nodes
+        return {"bytes": size, "alloc": size, "kernels": 2 * first}
+
+    def parted_product(self, begins: NDArray[np.bool_], product: Columns, into: bool) -> Columns:
         """Return which columns of a planned TRANSFORM row differ (`Rows.transform`), where it leaves only rows that the recurrence reads.
 
-        These are all of the first snapshot of the groups, else those that do not stay; they are gathered first, and the sums then dropped.
-        place int64 [n]: of the snapshot, from the first one on.
+        These are all of the first snapshot of the groups (`begins`, bool [n]), else those that do not stay; they are gathered first, and
+        the sums then dropped. into: rows that changed are put into a copy of those that do not stay.
         """
         model, all_rows = self.rows.workload.model, np.full_like(self.stays, self.rows.nodes)
-        result = all_rows - (np.asarray(place) > 0) * self.stays
-        into = bool((product["variant"] == TransformVariant.INTO).all())
+        result = all_rows - ~begins * self.stays
         rows = product["rows"] if into else result
         gathered, sums = (0 * rows, 0 * rows) if into else (rows * model.inputs, all_rows * model.inputs)
         sizes: dict[str, Any] = {
@@ -97,7 +107,7 @@ class SharedRows:
         """Return the columns of a group's planned TEMPORAL row of the first layer, one recurrent step.
 
         Left allocated are gates and states of the rows computed, and inputs where they are gathered; from the first step to the last the
-        products that stay; and all rows in the order of nodes, where a layer above or a later group's prediction reads them.
+        products that are made once; and all rows in the order of nodes, where a layer above or a later group's prediction reads them.
         """
         rows, model = self.rows, self.rows.workload.model
         width, last, led = model.hidden, step == rows.workload.hyper.group_size - 1, ~self.follows

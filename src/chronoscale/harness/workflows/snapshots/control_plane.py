@@ -43,7 +43,7 @@ from chronoscale.strategies.baselines.snapshots.whole_groups import PSG
 from chronoscale.strategies.costing.calibrated import CalibratedCosts, scale_factor
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
 from chronoscale.strategies.planning.time_limit import LOW, plan_within
-from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS
+from chronoscale.strategies.real.greedy_plus import REAL_G_PLUS_OWN
 from chronoscale.strategies.real.reuse import REAL_TYPE1
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
@@ -51,7 +51,7 @@ from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import Workload
 
 STAGES = ("cold start", "profiling", "optimised")
-COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS
+COLD, REUSING, GREEDY = PSG, REAL_TYPE1, REAL_G_PLUS_OWN
 TAU = 2.0  # estimated epochs that a strategy which solves gets (REAL §5.4)
 MARGIN_S = 15.0  # beyond them: a solver that keeps to tau by itself builds its model first, and answers
 FIRST = 2  # epochs of the first stage that the second one's forms are chosen by, one of them to warm up
