@@ -266,7 +266,8 @@ def test_studies_find_finite_numbers_of_what_they_name(kind, number, finite, nam
 
 
 def test_esdg_and_blad_do_the_same_work():
-    assert any("identical on 2 of 2 points" in note for note in small("figure", 11).notes)
+    notes = study_of("real", "figure", 11, **ONE, COMPARED=["psg", "esdg", "blad"]).notes
+    assert any("identical on 2 of 2 points" in note for note in notes)
 
 
 def test_overlap_falls_as_edges_survive():
