@@ -1,7 +1,7 @@
 """Convolutions: what AGGREGATE, INCREMENT, TRANSFORM and TEMPORAL rows compute for each kind of model.
 
 First-layer results depend on nothing that a group computes, so that groups with a common snapshot share them (REAL §4.2). They are cut from
-the recurrence: a group's backward pass stops at the `leaf`, and the last group that uses a snapshot carries the summed gradients on.
+the recurrence: a group's backward pass stops at the `leaf`, and the last gradient pass that uses a snapshot carries the summed ones on.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class GcnConvolution:
 
     def transform(self, device_state: DeviceState, task: Task) -> None:
         """Compute a snapshot's representations [N, H]; where it was incremented, those of touched nodes, and the others are the snapshot
-        before's.
+        before's. Where groups share rows, only those that their recurrence reads of it (`SharedRecurrence.rows_of`).
         """
         block = device_state.model.block(task.layer)
         assert isinstance(block, GcnBlock)
@@ -126,7 +126,7 @@ class GcnConvolution:
         snapshot.output, snapshot.leaf = output, output.detach().requires_grad_()
 
     def temporal(self, device_state: DeviceState, task: Task) -> None:
-        """Take one step of the recurrence on all nodes, to a row's snapshot."""
+        """Take one step of the recurrence, to a row's snapshot: on all nodes, or on the group's part where groups share rows."""
         block = device_state.model.block(task.layer)
         assert not isinstance(block, EvolvingBlock) and block.step is not None
         z = device_state.pending if task.layer else device_state.at(task).leaf
