@@ -167,8 +167,9 @@ def test_probes_cover_what_a_toy_graph_asks_for(nodes, edges, model):
     snapshots = SnapshotSequence.from_snapshots(drawn, "toy").without_self_edges()
     shape, hyper = model_shape(model, 2, 2, 1), Hyper()
     work, count = Workload("toy", statistics_of(snapshots), shape, hyper), len(snapshots)
-    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1)])
+    timed = spans([probe.schedule for probe in probes(snapshots, shape, hyper, 1, ("groups", "shared"))])
     reuses = [(Reuse(), 1), (Reuse(pipeline=True), 2), (Reuse(snapshots=True), 1), (Reuse(snapshots=True, groups=True), 2)]
+    reuses += [(Reuse(snapshots=True, groups=True, rows=True), each) for each in (1, 2)]
     requested = []
     for form, (reuse, each) in product(Form, reuses):
         forms = uniform_forms(count, form, form is Form.MAP or must_track(work)) if reuse.snapshots else uniform_forms(count)

@@ -232,14 +232,20 @@ def _shared_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper,
         return
     length = _pair_length(hyper, ranks)
     room = max(len(snapshots) - length, 0)
-    own = {f"stretch{at}": (_concatenate(snapshots, np.arange(at, len(snapshots))[:length]), Form.FULL) for at in {0, room // 2, room}}
     low, high = int(stats.edges.min()) // 2 + 8, int(stats.edges.max() * 1.2) + 8
-    made = {"turning": (_turning(max(stats.num_nodes, LEAST), high, length), Form.FULL)}
+    turning = _turning(max(stats.num_nodes, LEAST), high, length)
+    graphs = {"turning": (turning, Form.FULL), "turning-changes": (turning, Form.DELTA)}
+    for at, form in product(sorted({0, room}), (Form.FULL, Form.DELTA)):
+        graphs[f"stretch{at}-{form.name.lower()}"] = _concatenate(snapshots, np.arange(at, len(snapshots))[:length]), form
+    if stats.num_nodes < LEAST:  # fewer than a generated graph has
+        for at, form in product(sorted({int(stats.edges.argmin()), int(stats.edges.argmax())}), (Form.FULL, Form.DELTA)):
+            graphs[f"still{at}-{form.name.lower()}"] = _concatenate(snapshots, np.full(length, at)), form
     for scale, edges, churn in ((0.5, low, 0.0), (1.0, low, 0.0), (1.0, high, 0.02), (1.0, high, 0.1), (0.75, high, 0.4)):
         nodes = max(int(stats.num_nodes * scale), LEAST)
         graph = GrowthGraph.rmat(nodes, min(2 * edges, nodes * (nodes - 1) // 4), length, churn, seed, trend=np.full(length, 0.5))
-        made[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges(), Form.FULL if churn else Form.DELTA
-    for (label, (sequence, form)), each in product((own | made).items(), (1, 2)):
+        form = Form.FULL if churn == 0.1 else Form.DELTA
+        graphs[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges(), form
+    for (label, (sequence, form)), each in product(graphs.items(), (1, 2)):
         apart = replace(hyper, stride=max(size - 1, 1), groups_per_rank=1)
         work = Workload(label, statistics_of(sequence), model, apart)
         forms = uniform_forms(len(sequence), form, form is Form.DELTA and must_track(work))
