@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fuzz.malformed.not_finite import spoil
+from fuzz.malformed.spoilt import spoil
 from torch import Tensor
 
 from chronoscale.cuda_ext.operators.slots import Slots, attend
