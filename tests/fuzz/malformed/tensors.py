@@ -14,6 +14,7 @@ from torch import Tensor
 from chronoscale.cuda_ext.operators import aggregation
 from chronoscale.cuda_ext.operators.attention import AttentionState, attention, attention_increment, attention_increment_
 from chronoscale.cuda_ext.operators.graph import CSR, Delta, EdgeMap
+from chronoscale.cuda_ext.reference.aggregation import sum_dtype
 
 Call = Callable[[str], tuple[Any, ...]]  # by backend: everything that it returned or wrote
 Arguments = dict[str, Any]
@@ -100,7 +101,7 @@ def increment(generator: np.random.Generator) -> Call:
     rows, columns, width = _sized(generator)
     touched = np.flatnonzero(generator.random(rows) < 0.5)
     dtype = FLOATS[generator.integers(4)]
-    x, sums = (_features(generator, n, width, t) for n, t in ((columns, dtype), (rows, aggregation.summed(dtype))))
+    x, sums = (_features(generator, n, width, t) for n, t in ((columns, dtype), (rows, sum_dtype(dtype))))
     fresh = torch.from_numpy((generator.random(len(touched)) < 0.5).astype(np.uint8)) if generator.random() < 0.5 else None
     a = {"rows": torch.from_numpy(touched.astype(np.int32)), **_rows(generator, len(touched), columns, 40), "num_rows": rows}
     a |= {"num_cols": columns, "fresh": fresh, "sums": sums, "x": x}
