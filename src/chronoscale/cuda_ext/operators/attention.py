@@ -236,7 +236,8 @@ class _SignedAggregate(torch.autograd.Function):
         planned: _SignedSum,
         in_place: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        ctx.planned = planned
+        # A node that holds its own output is a cycle: its memory would wait for Python's collector.
+        ctx.planned = planned._replace(denominator=planned.denominator.new_empty(0))
         ctx.save_for_backward(z, left, right)
         matrix, touched = planned.entries.matrix, planned.entries.rows
         sums = cast(Tensor, planned.kernels.aggregate(matrix, planned.weights, z))
