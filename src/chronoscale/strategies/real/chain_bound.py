@@ -49,7 +49,7 @@ def _most_saved(benefits: Benefit, links: int) -> float:
         (np.ones(3 * len(saved)), (np.concatenate([near, n + far, np.full(len(saved), 2 * n)]), np.tile(each, 3))), (2 * n + 1, len(saved))
     )
     unit = float(saved.max())
-    found = optimize.linprog(-saved / unit, A_ub=limits, b_ub=np.append(np.ones(2 * n), links), bounds=(0, 1), method="highs")
-    if found.status != 0:
-        raise MachineError(f"chain_bound: the linear program was not solved ({found.message})")
-    return float(-found.fun * unit)
+    answer = optimize.linprog(-saved / unit, A_ub=limits, b_ub=np.append(np.ones(2 * n), links), bounds=(0, 1), method="highs")
+    if answer.status != 0:
+        raise MachineError(f"chain_bound: the linear program was not solved ({answer.message})")
+    return float(-answer.fun * unit)

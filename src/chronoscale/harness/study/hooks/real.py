@@ -54,17 +54,15 @@ def compared(
 ) -> list[dict[str, object]]:
     """Return the rows of REAL's Figures 8 and 11: each printed range beside our speed-ups, by variant of the difference maps.
 
-    Then rivals of `real-g+-own`, of which no range is printed. Columns: `what`, published_ and ours_ low, mean, high, `points`, `ratio`,
-    `why`. why: gives a row's reason. metric: what is divided. suffix: ends a row's label.
+    Then rivals of `real-g+-own`, without a printed range. Columns: `what`, published_ and ours_ low, mean, high, `points`, `ratio`, `why`.
+    why: gives a row's reason. metric: what is divided. suffix: ends a row's label.
     """
     rows = []
     extra = [Range(strategy="real-g+-own", over=r.over, layers=r.layers, gpus=r.gpus, low=1) for r in printed if r.strategy == EXACT]
     for variant in variants:
         for one in [*printed, *extra]:
-            if variant == "exact" and one.strategy != EXACT:
-                continue
             ours = ratios(points, one.strategy, one.over, variant, one.layers, metric)
-            if one in extra and not len(ours):
+            if (variant == "exact" and one.strategy != EXACT) or (one in extra and not len(ours)):
                 continue
             depth = f", {one.layers} layer{'s' * (one.layers > 1)}" if one.layers else ""
             theirs = None if one in extra else one
