@@ -25,8 +25,8 @@ STRATEGIES = ("real-g+", "real-g+-own", "psg")
 def rows_that_stay(plan: Schedule, one: Pass) -> dict[str, float]:
     """Return the share of rows that pairs compute once."""
     steps = plan.tasks(Op.TEMPORAL)
-    rest = steps[np.isin(plan.variant[steps], (TemporalVariant.REST, TemporalVariant.REST_FIRST))]
-    return {"stay, %": 100 * float(1 - (plan.rows[rest] / plan.nodes[rest]).mean()) if len(rest) else 0.0}
+    second = steps[np.isin(plan.variant[steps], (TemporalVariant.REST, TemporalVariant.REST_FIRST))]
+    return {"stay, %": 100 * float(1 - (plan.rows[second] / plan.nodes[second]).mean()) if len(second) else 0.0}
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -92,7 +92,6 @@ class SnapshotProgram(Trainer):
         self._share_rows(schedule)
         goals = {t.unit: self._goals(t.unit) for t in self.tasks if t.op is Op.BACKWARD}
         material.prepare({self._form(key) for key in plan.owned}, {goal for of in goals.values() for goal in of})
-        self._share_rows(schedule)
         spread = {fold: material.spread(fold, self.device) for fold in set(self._folds.values())}
         self._spread = {unit: spread[fold] for unit, fold in self._folds.items()}
         self.epoch, self._drawn = 0, 0

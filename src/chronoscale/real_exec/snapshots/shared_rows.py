@@ -83,10 +83,10 @@ class SharedRecurrence:
         record_use(self._parts.order, self._parts.place)
         return self._parts
 
-    def step(self, cell: Recurrence, unit: int, step: int, z: Tensor, kept: bool) -> Tensor | None:
-        """Take one step of a group's recurrence; return its output, [N, H] in the order of `parts`, if that is `kept`.
+    def step(self, cell: Recurrence, unit: int, step: int, z: Tensor, wanted: bool) -> Tensor | None:
+        """Take one step of a group's recurrence; return its output, [N, H] in the order of `parts`, if that is `wanted`.
 
-        z: its input, [N, H] or [rest, H]. kept: for every group of these alike.
+        z: its input, [N, H] or [rest, H]. wanted: for every group of these alike.
         """
         z, parts = acquire(z), self.parts
         begins = unit == self.units[0] and step == 0
@@ -98,11 +98,11 @@ class SharedRecurrence:
                 self.lasting, self.lasting_state = LastingInput(z[: parts.stays], CellWeights.of(cell.cell)), None
             assert self.lasting is not None
             self.lasting_state = self.lasting.step(self.lasting_state)
-            if kept:
+            if wanted:
                 self.outputs[step] = self.lasting_state[0]
                 if len(self.units) > 1:
                     self.leaves[step] = self.outputs[step].detach().requires_grad_()
-        if not kept:
+        if not wanted:
             return None
         above = self.outputs[step] if unit == self.units[0] else acquire(self.leaves[step])
         return torch.cat([above, self.states[unit][0]])
@@ -116,8 +116,8 @@ class SharedRecurrence:
 
         before: rows of the snapshot before, these alone or, of the first one, all.
         """
-        rest = before[len(before) - len(self.parts.rest) :]
-        return rest.index_copy(0, self.parts.place[nodes] - self.parts.stays, rows)
+        changing = before[len(before) - len(self.parts.rest) :]
+        return changing.index_copy(0, self.parts.place[nodes] - self.parts.stays, rows)
 
     def returned_gradients(self, unit: int) -> list[tuple[Tensor, Tensor]]:
         """Return which tensors of the first group have a gradient from later groups, and that; none for these."""

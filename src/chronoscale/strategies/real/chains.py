@@ -70,7 +70,7 @@ def chain_program(benefits: Benefit, gpus: int, most: int, alpha: float = 0.0, l
         raise UserError(f"chains: {count:,} chains of up to {most} of {n} groups; at most {MAX_SEATS:,} are put into a program")
     chosen = [one for size in range(1, most + 1) for one in combinations(range(n), size)]
     members = np.array([[*one, *[-1] * (most - len(one))] for one in chosen], np.int64).reshape(-1, most)
-    alone = np.arange(len(chosen)) < n
+    single = np.arange(len(chosen)) < n
     unit = check_chains([(group,) for group in range(n)], gpus, benefits, most, alpha)
 
     def decode(values: Floats) -> Mates:
@@ -81,7 +81,7 @@ def chain_program(benefits: Benefit, gpus: int, most: int, alpha: float = 0.0, l
                 successors[before] = after
         return successors
 
-    return seat_program(members, chain_load(benefits, members), alone, (gpus, alpha, unit), decode, levels)
+    return seat_program(members, chain_load(benefits, members), single, (gpus, alpha, unit), decode, levels)
 
 
 def plan_chains(

@@ -35,11 +35,11 @@ class SnapshotLaw:
         sequence of snapshots, or too short a one.
         """
         of, hyper = workload.snapshots, workload.hyper
-        alone, pair = (compute_benefit(replace(workload, hyper=replace(hyper, group_size=size, stride=1)), costs).times for size in (1, 2))
+        single, pair = (compute_benefit(replace(workload, hyper=replace(hyper, group_size=size, stride=1)), costs).times for size in (1, 2))
         n = len(pair)
-        times = np.concatenate([alone, pair - alone[:n]])
-        nodes = np.concatenate([of.nodes[: len(alone)], of.changed_nodes[1 : n + 1]])
-        edges = np.concatenate([of.edges[: len(alone)], of.changed_edges[1 : n + 1]])
+        times = np.concatenate([single, pair - single[:n]])
+        nodes = np.concatenate([of.nodes[: len(single)], of.changed_nodes[1 : n + 1]])
+        edges = np.concatenate([of.edges[: len(single)], of.changed_edges[1 : n + 1]])
         columns = np.stack([nodes, edges, np.ones(len(times))], axis=1).astype(np.float64)
         scale = np.maximum(columns.max(axis=0), 1.0)
         varies = np.array([nodes.min() < nodes.max(), edges.min() < edges.max(), True])

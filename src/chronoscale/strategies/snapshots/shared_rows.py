@@ -82,14 +82,7 @@ class SharedRows:
         result = all_rows - ~begins * self.stays
         rows = product["rows"] if into else result
         gathered, sums = (0 * rows, 0 * rows) if into else (rows * model.inputs, all_rows * model.inputs)
-        sizes: dict[str, Any] = {
-            "nodes": all_rows,
-            "rows": rows,
-            "width": model.inputs,
-            "result": result,
-            "into": into,
-            "gathers": not into,
-        }
+        sizes: dict[str, Any] = {"rows": rows, "width": model.inputs, "result": result, "into": into, "gathers": not into}
         return {
             "rows": rows, "flops": 2 * rows * model.inputs * model.hidden, "alloc": FP32 * (result * model.hidden + gathered),
             "free": FP32 * sums, "variant": np.full_like(rows, TransformVariant.INTO_PART if into else TransformVariant.PART),
@@ -122,13 +115,7 @@ class SharedRows:
             "alloc": (saved + whole) * FP32 + products * (step == 0), "free": products * last,
         }  # fmt: skip
         sizes: dict[str, Any] = {"nodes": rows.nodes, "width": width, "stays": led * self.stays, "rest": rows.nodes - self.stays}
-        flags: dict[str, Any] = {
-            "later": step > 0,
-            "last": last,
-            "upper": 0,
-            "follows": self.follows,
-            "partial": self.computed < rows.nodes,
-        }
+        flags: dict[str, Any] = {"later": step > 0, "last": last, "follows": self.follows}
         variants = (TemporalVariant.REST, TemporalVariant.LASTING) if step else (TemporalVariant.REST_FIRST, TemporalVariant.LASTING_FIRST)
         return {
             **columns,
@@ -143,9 +130,8 @@ class SharedRows:
         size = rows.workload.hyper.group_size
         all_rows = size * int(rows.recurrence(0)["flops"][0])
         own = np.sum([self._flops(step) for step in range(size)], axis=0)
-        numbers = (
-            rows.nodes * model.hidden + working_numbers(model, self.computed, 0) + ~self.follows * self.stays * model.gates * model.hidden
-        )
+        products = ~self.follows * self.stays * model.gates * model.hidden
+        numbers = rows.nodes * model.hidden + working_numbers(model, self.computed, 0) + products
         before = int(working_numbers(model, rows.nodes, 0))
         variant = np.where(self.follows, BackwardVariant.REST, BackwardVariant.LASTING)
         shared = {"rows": planned["rows"] - size * (rows.nodes - self.computed), "flops": planned["flops"] + 2 * (own - all_rows)}

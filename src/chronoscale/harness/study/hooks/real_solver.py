@@ -28,10 +28,10 @@ class SolverRun(NamedTuple):
     @classmethod
     def of(cls, note: str) -> SolverRun | None:
         """Read the note of a schedule. Returns None where no solver ran."""
-        found = RAN.search(note)
-        if found is None:
+        match = RAN.search(note)
+        if match is None:
             return None
-        return cls(float(found["seconds"]), found["solver"], not any(words in note for words in KEPT), "timed out" in note)
+        return cls(float(match["seconds"]), match["solver"], not any(words in note for words in KEPT), "timed out" in note)
 
 
 def settled(why: str, plans: Points) -> str:
