@@ -154,4 +154,4 @@ def test_a_dataset_of_events_is_refused():
 def test_the_subject_needs_no_package_for_plain_torch():
     """Times, in processes."""
     lines = apart_from_here("bench").splitlines()
-    assert [line.split(" | ")[0] for line in lines] == ["psg", "torch"]
+    assert [line.split(" | ")[0] for line in lines] == ["rows", "psg", "torch", "ahead"]
