@@ -276,7 +276,7 @@ class Lowering:
         flags: dict[str, NDArray[Any]] = {}
         if self.shares_rows:
             shared = self._shared(at)
-            gradient, variant = shared.backward(gradient), {}
+            gradient, variant = shared.backward(gradient, self._leads(at)), {}
             flags = {"follows": at.shift > 0, "leads": self._leads(at), "stays": shared.stays}
         own = np.where(self._leads(at), at.span - size, size) if self.shares_rows else np.where(at.shift > 0, at.shift, size)
         later: Columns = {}

@@ -124,8 +124,11 @@ class SharedRows:
             "variant": np.where(self.follows, *variants),
         }
 
-    def backward(self, planned: Columns) -> Columns:
-        """Return the columns of a group's planned BACKWARD row, of those of a group that computes all rows and shares none."""
+    def backward(self, planned: Columns, leads: NDArray[np.bool_]) -> Columns:
+        """Return the columns of a group's planned BACKWARD row, of those of a group that computes all rows and shares none.
+
+        leads: whether a later group reads its rows, bool [n].
+        """
         rows, model = self.rows, self.rows.workload.model
         size = rows.workload.hyper.group_size
         all_rows = size * int(rows.recurrence(0)["flops"][0])
@@ -133,6 +136,6 @@ class SharedRows:
         products = ~self.follows * self.stays * model.gates * model.hidden
         numbers = rows.nodes * model.hidden + working_numbers(model, self.computed, 0) + products
         before = int(working_numbers(model, rows.nodes, 0))
-        variant = np.where(self.follows, BackwardVariant.REST, BackwardVariant.LASTING)
+        variant = np.where(self.follows, BackwardVariant.REST, np.where(leads, BackwardVariant.LED, BackwardVariant.LASTING))
         shared = {"rows": planned["rows"] - size * (rows.nodes - self.computed), "flops": planned["flops"] + 2 * (own - all_rows)}
         return {**planned, **shared, "alloc": planned["alloc"] + FP32 * (numbers - before), "variant": variant}

@@ -53,5 +53,6 @@ class BackwardVariant(IntEnum):
 
     ALONE = 0  # of the group that was computed last
     BESIDE = 1  # of one of two that were computed in turn
-    LASTING = 2  # of a group whose steps read products that were made once, after the groups that read its rows
+    LASTING = 2  # of a group whose steps read products that were made once, and whose rows no other group reads
     REST = 3  # of a group that reads rows of an earlier one
+    LED = 4  # of a group whose rows later groups read, after their passes
