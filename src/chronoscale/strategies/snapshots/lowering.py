@@ -102,11 +102,10 @@ class Lowering:
     def _features_stay(self, at: GroupSites) -> NDArray[np.bool_]:
         """Return whether input features stay on the device with their group, not until they are aggregated; bool [n].
 
-        Those of all snapshots do, sent once a group, and those of each that a later group summarises once more.
+        Those of all snapshots do, sent once a group, and those that are summarised: the gradient pass reads them.
         """
-        if self.varies:
-            return self._leads(at) & bool(self.workload.model.summarises)
-        return np.full(len(at.unit), self.reuse.snapshots)
+        stay = bool(self.workload.model.summarises) or (self.reuse.snapshots and not self.varies)
+        return np.full(len(at.unit), stay)
 
     def _leads(self, at: GroupSites) -> NDArray[np.bool_]:
         """Return which groups are the first of two that share snapshots, bool [n]."""
@@ -260,6 +259,15 @@ class Lowering:
         """Return whose gradient pass is the last of the groups that share snapshots, which it carries on and frees, bool [n]."""
         return at.shift == 0 if self.shares_rows else ~self._leads(at)
 
+    def _left(self, at: GroupSites) -> Ints:
+        """Return the bytes of gradients that the first gradient pass of two groups leaves for the last one to add to and carry on, int64
+        [n]: of every step's input of the first layer's recurrence, and of outputs that the groups share. Weights that evolve have none."""
+        model, size = self.workload.model, self.workload.hyper.group_size
+        rows = size * self._rows_at(at).nodes
+        if self.shares_rows:
+            rows = rows - (size - (size if model.layers > 1 else 1)) * self._shared(at).stays
+        return np.asarray(FP32 * model.hidden * rows * (not model.evolves_weights) + 0 * at.unit, np.int64)
+
     def add_backward(self, sink: Sink, at: GroupSites, made: GroupRows, other: GroupRows, after: Ints) -> Ints:
         """Add the gradient pass of one snapshot group at each site to a builder or timer; return its rows' handles, int64 [n].
 
@@ -279,6 +287,8 @@ class Lowering:
             gradient, variant = shared.backward(gradient, self._leads(at)), {}
             flags = {"follows": at.shift > 0, "leads": self._leads(at), "stays": shared.stays}
         own = np.where(self._leads(at), at.span - size, size) if self.shares_rows else np.where(at.shift > 0, at.shift, size)
+        left = (at.span > size) * self._left(at)
+        gradient["alloc"] = gradient["alloc"] + ~last * left
         later: Columns = {}
         if self.reuse.pipeline or self.shares_rows:
             later = {"order": at.order + (2 if self.reuse.pipeline else SLOTS // 2 * self._leads(at))}
@@ -289,7 +299,7 @@ class Lowering:
         readouts = size if self.workload.model.predicts_each else 1
         spread_kernels, spread = spread_work(self.workload.model, self.workload.snapshots.num_nodes - rows.nodes)
         ends_with: Columns = {
-            "free": made.active + held + gradient["alloc"],
+            "free": made.active + held + gradient["alloc"] + np.where(last, left, -left),
             "kernels": self.end_laws.count(Op.BACKWARD.name, own=own, **flags) + kernels + readouts * spread_kernels,
             "bytes": self.end_laws.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved + readouts * spread,
         }

@@ -29,13 +29,13 @@ def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
     """Count the working memory of a layer's planned gradient pass for `rows` nodes, beside what earlier operations have left: float32
     numbers, int64.
 
-    It holds gradients of a cell's output and of the recurrence's input, predictions and their errors, and blocks of rows between two steps
-    (`cuda_ext.operators.row_blocks`).
+    It holds gradients of a cell's output, of its states and of its input, predictions and their errors, and blocks of rows between two
+    steps (`cuda_ext.operators.row_blocks`): an LSTM's gates, or what a GRU's gates have of input and of state.
     """
     recurs = model.recurs(layer) and not model.evolves_weights
-    whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
+    whole = model.hidden * (1 + (1 + model.states) * recurs) + 4 * model.outputs
     block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), BLOCK_NUMBERS)
-    return np.asarray(rows * whole + (3 if recurs else 1) * block, np.int64)
+    return np.asarray(rows * whole + (2 if recurs and model.temporal == "gru" else 1) * block, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,10 @@ class Rows:
         flops = flops + 2 * (rows + anew) * model.inputs * hidden + edges * per_edge
         turned = size * 8 * (nodes + 1) + 16 * total if upper or self.attends else 0  # transposes, with the order they were sorted in
         own = FP32 * np.max([working_numbers(model, nodes, layer) for layer in range(model.layers)], axis=0)
-        own = own + 4 * FP32 * model.outputs * (self.workload.snapshots.num_nodes - nodes)  # predictions and errors are every node's
+        every = self.workload.snapshots.num_nodes  # whose predictions and errors
+        own = own + 4 * FP32 * model.outputs * (every - nodes)
+        if model.predicts_each:  # all readouts' gradients come before any step's
+            own = own + (size - 1) * FP32 * (model.hidden * nodes + model.outputs * every)
         return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:
