@@ -100,6 +100,8 @@ def cases(quick: bool) -> Iterator[Case]:
         (1, "growth-2000-12000-10", name, kind, layers, hidden)
         for name, kind, layers, hidden in product(("psg", "blad", "real-type1", "real-reuse"), MODELS, (1, 2), (8, 32))
     ]
+    shared = product((1, 2), ("psg", "real-g+"), ("wd-gcn", "t-gcn", "gat-lstm"))
+    plain += [(ranks, "growth-20000-60000-12", name, kind, 1, 64) for ranks, name, kind in shared]  # real-g+ shares rows there
     plain += [(1, data, name, kind, layers, 32) for data, name, kind, layers in product(MONTHLY, ("psg", "real-reuse"), MODELS, (1, 2))]
     windows = [(ranks, data, *one, 64) for data, one, ranks in product(MONTHLY, WINDOWS, (1, 2))]
     chosen = [(1, "growth-80", "psg", "t-gcn", 1, 4), (1, "growth-80", "flaredtdg", "t-gcn", 1, 4)] if quick else [*plain, *windows]

@@ -197,13 +197,32 @@ def _outputs(
     return chain, groups  # type: ignore[return-value]
 
 
-def test_rows_and_gradient_passes_of_a_tiny_plan() -> None:
-    """Two groups of two on three snapshots of four nodes, an edge that appears in the last: rows 0 and 1 change, rows 2 and 3 stay."""
+def tiny_graphs() -> SnapshotSequence:
+    """Four snapshots of four nodes and an edge; in the third another edge appears."""
     pair = np.array([[0], [1]], np.int32)
-    graphs = SnapshotSequence.from_snapshots(
+    return SnapshotSequence.from_snapshots(
         [Snapshot.from_edges(4, *np.array([[2], [3]], np.int32))] * 2
         + [Snapshot.from_edges(4, *np.concatenate([np.array([[2], [3]], np.int32), pair], 1))] * 2
     )
+
+
+@pytest.mark.parametrize(("model", "layers", "rows"), [("wd-gcn", 1, 2 * 2 + 2), ("wd-gcn", 2, 2 * 4), ("gat-lstm", 1, 2 * 4 + 3)])
+def test_gradients_that_the_first_pass_leaves(model: str, layers: int, rows: int) -> None:
+    """Of two steps: of the rows that change, and of what is read of the others; with attention, whose steps pick rows, of all four, and of
+    the three that stay."""
+    graphs = tiny_graphs()
+    work = Workload("w", statistics_of(graphs), model_shape(model, 12, 8, layers), Hyper(group_size=2))
+    schedule = lower("shared", work, deal(work.groups, 1, 2), SHARED, UNUSED, uniform_forms(4))
+    kept = schedule.alloc - schedule.free
+    ends, steps = (schedule.tasks(op)[schedule.unit[schedule.tasks(op)] == 1] for op in (Op.BACKWARD, Op.TEMPORAL))
+    above = schedule.layer > 0
+    of_group = np.concatenate([steps, np.flatnonzero(above & (schedule.unit == 1) & (schedule.op != Op.TEMPORAL))])
+    assert kept[ends].sum() + kept[of_group].sum() == 4 * 8 * rows
+
+
+def test_rows_and_gradient_passes_of_a_tiny_plan() -> None:
+    """Two groups of two on three snapshots of four nodes, an edge that appears in the last: rows 0 and 1 change, rows 2 and 3 stay."""
+    graphs = tiny_graphs()
     work = Workload("w", statistics_of(graphs), model_shape("wd-gcn", 12, 8), Hyper(group_size=2))
     schedule = lower("shared", work, deal(work.groups, 1, 2), SHARED, UNUSED, uniform_forms(4))
     steps, ends = schedule.tasks(Op.TEMPORAL), schedule.tasks(Op.BACKWARD)

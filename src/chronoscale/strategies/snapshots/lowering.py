@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +16,20 @@ from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.planning.builder import NONE, Builder, Columns, Sink
 from chronoscale.strategies.planning.timer import Timer
 from chronoscale.strategies.schedule import Ints, Lane, Op, Schedule
-from chronoscale.strategies.snapshots.folding import computed_rows, folded_bytes, spread_work
+from chronoscale.strategies.snapshots.folding import computed_rows, folded_bytes
 from chronoscale.strategies.snapshots.forms import Forms, choose_forms, uniform_forms
+from chronoscale.strategies.snapshots.gradient_passes import GradientPasses
 from chronoscale.strategies.snapshots.groups import CAPACITY, Placement
 from chronoscale.strategies.snapshots.kernels import kernels_of
 from chronoscale.strategies.snapshots.rows import FP32, Rows
 from chronoscale.strategies.snapshots.shared_rows import SharedRows, can_share_rows
-from chronoscale.strategies.snapshots.sites import FirstLayerRows, GroupRows, GroupSites
-from chronoscale.strategies.snapshots.targets import pair_bytes, pair_flops, predicted_snapshots
+from chronoscale.strategies.snapshots.sites import SLOTS, FirstLayerRows, GroupRows, GroupSites
+from chronoscale.strategies.snapshots.targets import pair_bytes, predicted_snapshots
 from chronoscale.strategies.snapshots.tasks import task_of
-from chronoscale.strategies.snapshots.variants import AggregateVariant, BackwardVariant, Form, TemporalVariant
+from chronoscale.strategies.snapshots.variants import AggregateVariant, Form, TemporalVariant
 from chronoscale.strategies.workload import Workload
 
 CARRIED = "CARRIED"  # in the counts of kernels: what one snapshot's first layer adds to the gradient pass that ends it
-SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,7 @@ class Lowering:
         self.shares_rows = reuse.rows and can_share_rows(workload)
         self.kernels = kernels_of(workload)
         self.end_laws = kernels_of(workload, "shared") if self.shares_rows else self.kernels  # of gradient passes and steps
+        self.passes = GradientPasses(workload, self.end_laws, self.shares_rows, reuse.pipeline)
         self.second = Lane.COMPUTE2 if reuse.snapshots or reuse.pipeline else Lane.COMPUTE
         self.forms = forms or uniform_forms(len(workload.snapshots.edges))
         if forms is None and reuse.snapshots and workload.hyper.group_size > 1:
@@ -84,7 +84,7 @@ class Lowering:
         form, read = np.where(snapshot > 0, forms.form, np.int8(Form.FULL)), snapshot < len(snapshot) - self.workload.hyper.horizon
         none, size = np.zeros(len(snapshot), bool), self.workload.hyper.group_size
         rows = self._rows(np.maximum(snapshot - size + 1, 0), size)
-        self._add_first_layer(timer, rows, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, none, none, ())
+        self._add_first_layer(timer, rows, {"rank": np.zeros_like(snapshot), "order": 0}, snapshot, form, read, none, ())
 
     def _rows(self, origin: Ints, span: Ints | int) -> Rows:
         """Return the work of snapshots of which each is one of the `span` from an `origin` on, int64 [n], that groups share."""
@@ -99,18 +99,13 @@ class Lowering:
         """Whether any snapshot's aggregates are computed from the last ones by their differences, so that all are saved for it."""
         return self.reuse.snapshots and bool((self.forms.form == Form.DELTA).any())
 
-    def _features_stay(self, at: GroupSites) -> NDArray[np.bool_]:
-        """Return whether input features stay on the device with their group, not until they are aggregated; bool [n].
+    @property
+    def _features_stay(self) -> bool:
+        """Whether input features stay on the device with their group, not until they are aggregated.
 
         Those of all snapshots do, sent once a group, and those that are summarised: the gradient pass reads them.
         """
-        stay = bool(self.workload.model.summarises) or (self.reuse.snapshots and not self.varies)
-        return np.full(len(at.unit), stay)
-
-    def _leads(self, at: GroupSites) -> NDArray[np.bool_]:
-        """Return which groups are the first of two that share snapshots, bool [n]."""
-        leads: NDArray[np.bool_] = (at.shift == 0) & (at.span > self.workload.hyper.group_size)
-        return leads
+        return bool(self.workload.model.summarises) or (self.reuse.snapshots and not self.varies)
 
     def _temporal_variant(self, step: int) -> TemporalVariant:
         """Return which implementation runs a recurrent step."""
@@ -128,14 +123,13 @@ class Lowering:
         form: NDArray[np.int8],
         own: NDArray[np.bool_],
         features: NDArray[np.bool_],
-        stay: NDArray[np.bool_],
         after: Sequence[Ints],
         shared: tuple[SharedRows, NDArray[np.bool_]] | None = None,
     ) -> FirstLayerRows:
         """Add the first layer of the sites' `own` snapshots, up to what later snapshots and groups can reuse.
 
-        features, stay: bool [n], input features come with the snapshot, and stay after they were aggregated. shared: counts of rows that
-        groups share, and, bool [n], whether the snapshot is the first one of these groups.
+        features: bool [n], input features come with the snapshot. shared: counts of rows that groups share, and, bool [n], whether the
+        snapshot is the first one of these groups.
         """
         model = self.workload.model
         none, zero = np.full(len(snapshot), NONE, np.int64), np.zeros(len(snapshot), np.int64)
@@ -143,7 +137,7 @@ class Lowering:
         everything = np.full(len(snapshot), rows.nodes)
         # What increments go on from stays with the group: its features, and the sum. Attention aggregates transformed features; the weight
         # gradient needs the raw ones.
-        passing = zero if model.transforms_first else features * ~stay * rows.features
+        passing = zero if model.transforms_first or self._features_stay else features * rows.features
         copies = 2 if self.incremented else 1
         for kind in Form:
             mask = own & (form == kind)
@@ -196,7 +190,6 @@ class Lowering:
         first, reads = np.full(len(start), NONE, np.int64), np.full(len(start), NONE, np.int64)
         held, active, carried, attended, fresh, kernels, moved = (np.zeros(len(start), np.int64) for _ in range(7))
         everything, zero = np.full(len(start), rows.nodes), np.zeros(1, np.int64)
-        stay = self._features_stay(at)
         shared = self._shared(at) if self.shares_rows else None
         below: list[Ints] = []
         for layer in range(model.layers):
@@ -213,7 +206,7 @@ class Lowering:
                     gate = np.where(first < 0, at.gate, NONE)
                     waits = [gate, *waits]
                     reading = (shared, (at.shift == 0) & (step == 0)) if shared else None
-                    loaded = self._add_first_layer(sink, rows, here, snapshot, form, own, features, stay, waits, reading)
+                    loaded = self._add_first_layer(sink, rows, here, snapshot, form, own, features, waits, reading)
                     ready = loaded.ready
                     first, reads = np.where(first < 0, loaded.arrived, first), np.where(reads < 0, loaded.reads, reads)
                     held = held + loaded.held
@@ -245,7 +238,8 @@ class Lowering:
                 active = active + cell["alloc"] - cell.get("free", zero)
                 if model.evolves_weights:
                     product = rows.transform(everything, model.width(layer))
-                    output = sink.add(Op.TRANSFORM, self.second, here, product, {"free": features * ~stay * rows.features}, after=(ready,))
+                    read = {"free": features * (not self._features_stay) * rows.features}
+                    output = sink.add(Op.TRANSFORM, self.second, here, product, read, after=(ready,))
                     active += product["alloc"]
                 outputs.append(output)
             below = outputs
@@ -255,56 +249,9 @@ class Lowering:
         """Return the counts of rows that groups share."""
         return SharedRows.of(self._rows_at(at), self.end_laws, self.workload.group_start(at.unit) - at.shift, at.span, at.shift > 0)
 
-    def is_last(self, at: GroupSites) -> NDArray[np.bool_]:
-        """Return whose gradient pass is the last of the groups that share snapshots, which it carries on and frees, bool [n]."""
-        return at.shift == 0 if self.shares_rows else ~self._leads(at)
-
-    def _left(self, at: GroupSites) -> Ints:
-        """Return the bytes of gradients that the first gradient pass of two groups leaves for the last one to add to and carry on, int64
-        [n]: of every step's input of the first layer's recurrence, and of outputs that the groups share. Weights that evolve have none."""
-        model, size = self.workload.model, self.workload.hyper.group_size
-        rows = size * self._rows_at(at).nodes
-        if self.shares_rows:
-            rows = rows - (size - (size if model.layers > 1 else 1)) * self._shared(at).stays
-        return np.asarray(FP32 * model.hidden * rows * (not model.evolves_weights) + 0 * at.unit, np.int64)
-
     def add_backward(self, sink: Sink, at: GroupSites, made: GroupRows, other: GroupRows, after: Ints) -> Ints:
-        """Add the gradient pass of one snapshot group at each site to a builder or timer; return its rows' handles, int64 [n].
-
-        made: the rows of the groups, other: of those that they share snapshots with (0 without). after: handles that it waits for, too.
-        """
-        rows, size, last = self._rows_at(at), self.workload.hyper.group_size, self.is_last(at)
-        held, carried, attended, kernels, moved = (
-            last * (getattr(made, name) + getattr(other, name)) for name in ("held", "rows", "edges", "kernels", "moved")
-        )
-        gradient = rows.backward(self.workload.group_start(at.unit), carried, attended)
-        decoded = pair_flops(self.workload, predicted_snapshots(self.workload, at.unit)).sum(axis=1)
-        gradient["flops"] = gradient["flops"] + decoded
-        variant: Columns = {"variant": BackwardVariant.BESIDE if self.reuse.pipeline else BackwardVariant.ALONE}
-        flags: dict[str, NDArray[Any]] = {}
-        if self.shares_rows:
-            shared = self._shared(at)
-            gradient, variant = shared.backward(gradient, self._leads(at)), {}
-            flags = {"follows": at.shift > 0, "leads": self._leads(at), "stays": shared.stays}
-        own = np.where(self._leads(at), at.span - size, size) if self.shares_rows else np.where(at.shift > 0, at.shift, size)
-        left = (at.span > size) * self._left(at)
-        gradient["alloc"] = gradient["alloc"] + ~last * left
-        later: Columns = {}
-        if self.reuse.pipeline or self.shares_rows:
-            later = {"order": at.order + (2 if self.reuse.pipeline else SLOTS // 2 * self._leads(at))}
-        start, fresh = self.workload.group_start(at.unit), made.fresh
-        if self.shares_rows:  # the first group's pass comes to what the second one's has not
-            fresh = np.sum([(step < own) * rows.edges(start + step) for step in range(size)], axis=0)
-        sizes: dict[str, Any] = {"nodes": rows.nodes, "edges": gradient["edges"], "rows": gradient["rows"], "fresh": fresh}
-        readouts = size if self.workload.model.predicts_each else 1
-        spread_kernels, spread = spread_work(self.workload.model, self.workload.snapshots.num_nodes - rows.nodes)
-        ends_with: Columns = {
-            "free": made.active + held + gradient["alloc"] + np.where(last, left, -left),
-            "kernels": self.end_laws.count(Op.BACKWARD.name, own=own, **flags) + kernels + readouts * spread_kernels,
-            "bytes": self.end_laws.bytes(Op.BACKWARD.name, own=own, **flags, **sizes) + moved + readouts * spread,
-        }
-        here: Columns = {"rank": at.rank, "order": at.order, "iteration": at.iteration, "unit": at.unit}
-        return sink.add(Op.BACKWARD, Lane.COMPUTE, here, gradient, ends_with, variant, later, after=(made.last, after))
+        """Add the gradient pass of one snapshot group at each site (`GradientPasses.add`)."""
+        return self.passes.add(sink, at, self._rows_at(at), self._shared(at) if self.shares_rows else None, made, other, after)
 
 
 def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, costs: CostModel, forms: Forms | None = None) -> Schedule:
@@ -344,9 +291,9 @@ def lower(name: str, workload: Workload, placement: Placement, reuse: Reuse, cos
             getattr(emitted, field.name)[g] = getattr(made, field.name)
     for g in reversed(by_slot) if lowering.shares_rows else by_slot:
         at, other = sites.at(g), partner[g]
-        after = np.where(lowering.is_last(at) & (other >= 0), backward[other], NONE)
+        after = np.where(lowering.passes.is_last(at) & (other >= 0), backward[other], NONE)
         backward[g] = lowering.add_backward(builder, at, emitted.at(g), emitted.at(other), after)
-    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted, backward, lowering.is_last(sites))
+    _add_synchronisation(builder, placement, workload.model.parameters, reuse, emitted, backward, lowering.passes.is_last(sites))
     return builder.finish()
 
 

@@ -135,7 +135,9 @@ class SharedRows:
         own = np.sum([self._flops(step) for step in range(size)], axis=0)
         products = ~self.follows * self.stays * model.gates * model.hidden
         numbers = rows.nodes * model.hidden + working_numbers(model, self.computed, 0) + products
-        before = int(working_numbers(model, rows.nodes, 0))
+        if model.layers > 1:  # which compute all rows
+            numbers = np.maximum(numbers, working_numbers(model, rows.nodes, 1))
+        before = int(max(working_numbers(model, rows.nodes, layer) for layer in range(model.layers)))
         variant = np.where(self.follows, BackwardVariant.REST, np.where(leads, BackwardVariant.LED, BackwardVariant.LASTING))
         shared = {"rows": planned["rows"] - size * (rows.nodes - self.computed), "flops": planned["flops"] + 2 * (own - all_rows)}
         return {**planned, **shared, "alloc": planned["alloc"] + FP32 * (numbers - before), "variant": variant}

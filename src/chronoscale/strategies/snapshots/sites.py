@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chronoscale.strategies.planning.builder import NONE
 from chronoscale.strategies.schedule import Ints
 
+SLOTS = 6  # order keys an iteration: two groups forward, their backward passes where those come later, synchronisation
 HANDLES = ("first", "reads", "last")  # of `GroupRows`: numbers of rows; the others count
 
 
@@ -28,6 +30,11 @@ class GroupSites:
     shift: Ints
     span: Ints
     gate: Ints
+
+    def leads(self, group_size: int) -> NDArray[np.bool_]:
+        """Return which groups are the first of two that share snapshots, bool [n]."""
+        leads: NDArray[np.bool_] = (self.shift == 0) & (self.span > group_size)
+        return leads
 
     def at(self, which: Ints) -> GroupSites:
         """Return some of these sites, by their place."""
