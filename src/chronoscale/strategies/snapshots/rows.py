@@ -29,11 +29,12 @@ def working_numbers(model: ModelShape, rows: Ints | int, layer: int) -> Ints:
     """Count the working memory of a layer's planned gradient pass for `rows` nodes, beside what earlier operations have left: float32
     numbers, int64.
 
-    It holds gradients of a cell's output, of its states and of its input, predictions and their errors, and blocks of rows between two
-    steps (`cuda_ext.operators.row_blocks`): an LSTM's gates, or what a GRU's gates have of input and of state.
+    It holds gradients of a cell's states and of its input, predictions and their errors, and blocks of rows between two steps
+    (`cuda_ext.operators.row_blocks`): an LSTM's gates, or what a GRU's gates have of input and of state. The gradient of the cell's output
+    is there before.
     """
     recurs = model.recurs(layer) and not model.evolves_weights
-    whole = model.hidden * (1 + (1 + model.states) * recurs) + 4 * model.outputs
+    whole = model.hidden * (1 + model.states * recurs) + 4 * model.outputs
     block = np.minimum(rows * model.hidden * (model.gates if recurs else 1), BLOCK_NUMBERS)
     return np.asarray(rows * whole + (2 if recurs and model.temporal == "gru" else 1) * block, np.int64)
 
@@ -198,8 +199,8 @@ class Rows:
         own = FP32 * np.max([working_numbers(model, nodes, layer) for layer in range(model.layers)], axis=0)
         every = self.workload.snapshots.num_nodes  # whose predictions and errors
         own = own + 4 * FP32 * model.outputs * (every - nodes)
-        if model.predicts_each:  # all readouts' gradients come before any step's
-            own = own + (size - 1) * FP32 * (model.hidden * nodes + model.outputs * every)
+        readouts = size if model.predicts_each else 1  # whose gradients all come before any step's
+        own = own + FP32 * ((readouts - model.evolves_weights) * model.hidden * nodes + (readouts - 1) * model.outputs * every)
         return self._work(total, nodes * size + rows, hidden, flops, turned + own)
 
     def _work(self, edges: Ints, rows: Ints, width: int, flops: Ints, alloc: Ints | int) -> Columns:

@@ -134,7 +134,7 @@ class SharedRows:
         all_rows = size * int(rows.recurrence(0)["flops"][0])
         own = np.sum([self._flops(step) for step in range(size)], axis=0)
         products = ~self.follows * self.stays * model.gates * model.hidden
-        numbers = rows.nodes * model.hidden + working_numbers(model, self.computed, 0) + products
+        numbers = self.computed * model.hidden + working_numbers(model, self.computed, 0) + products
         if model.layers > 1:  # which compute all rows
             numbers = np.maximum(numbers, working_numbers(model, rows.nodes, 1))
         before = int(max(working_numbers(model, rows.nodes, layer) for layer in range(model.layers)))
