@@ -26,7 +26,8 @@ from chronoscale.strategies.workload import EventHyper, SharingHyper
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
 POLICIES = ("shared-nodes", "metis", "distgl", "random")
 NAMES = ("tgl-dist", "memshare-shared")
-PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
+KEPT = {"tgl-dist-kept": "tgl-dist", "memshare-kept": "memshare"}  # what fetches rows once, and what it has to equal
+PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-kept", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
 OTHERS = ("memshare-history", "memshare-decay", "memshare-negatives")
 
 
@@ -101,6 +102,10 @@ def cases():
     for name in (*PIPELINED, *OTHERS):
         for model in ("tgn", "apan"):
             yield f"{name},{model}", (name, model, 1, sharing())
+    for model, layers in MODELS:
+        yield f"tgl-dist-kept,{model},{layers}", ("tgl-dist-kept", model, layers, sharing())
+    for name, model in (("tgl-dist-kept", "tgn"), ("tgl-dist-kept", "apan"), ("memshare-kept", "tgn")):
+        yield f"{name},{model},1,little", (name, model, 1, sharing(kept=3))
     yield "memshare,published", ("memshare", "tgn", 1, sharing(alpha=0.0))
 
 

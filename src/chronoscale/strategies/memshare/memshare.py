@@ -16,6 +16,14 @@ MEMSHARE = SpreadStrategy(
     summary="Each GPU has a part of the node memory and a copy of the hot nodes; local neighbours are preferred, communication overlaps.",
 )
 
+KEPT = SpreadStrategy(
+    "memshare-kept",
+    "memshare whose remote rows are fetched once",
+    "ours",
+    replace(ALL, kept=True),
+    summary="As memshare, but each GPU keeps remote rows until an event changes them: the same losses with fewer bytes fetched.",
+)
+
 # The ladder of Figure 11: each rung adds one part to the one before, from tgl-dist on.
 LADDER = "MemShare §5.4, Figure 11"
 SHARED = SpreadStrategy(

@@ -22,6 +22,8 @@ class StreamDistribution:
 
     newest: of all ranks' updates of a shared node in one iteration, only the last counts, and all ranks learn of it; else each rank has its
     own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3).
+
+    keeps: how many rows of other ranks, of nodes and of events each, a rank keeps from batch to batch (`KeptRows`); 0: none.
     """
 
     policy: str = "shared-nodes"
@@ -29,6 +31,7 @@ class StreamDistribution:
     decay: float | None = None
     newest: bool = True
     remote: float = 1.0
+    keeps: int = 0
 
     def __str__(self) -> str:
         """Return the text in keys of counts on disk, which knows this class by its first name."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
 from chronoscale.batching.streams.ranks.distribution import RankAssignment
+from chronoscale.batching.streams.ranks.remote_reads import kept_rows
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.datasets.streams.event_numbers import relative_to, row_index
@@ -68,6 +69,9 @@ class SpreadProgram(BatchProgram):
         parts = range(self.data.training_events), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.assignment(part, *limits, bool(which)) for which, part in enumerate(parts))
+        self._keeps = self.sharing.spread(hyper) if self.sharing.kept and schedule.ranks > 1 else None
+        if self._keeps is not None:
+            self.steps.keep(self._keeps.keeps)
         self._lock = Lock()
         self._decays = self.sharing.neighbours == "decay"
         if options.adaptive:
@@ -105,6 +109,14 @@ class SpreadProgram(BatchProgram):
         if self.hyper.events.every > 1:
             self.memory_part.state.imagine(self.seed)
         self.steps.fetched = self.steps.sent_back = self.common.changes = self.common.sent_changes = 0
+        self._kept = (
+            []
+            if self._keeps is None
+            else [
+                kept_rows(self.spreading.source(bool(which)), allotment, self._keeps, self.sampling.delivers)
+                for which, allotment in enumerate(self.allotments)
+            ]
+        )
         self._batch: dict[int, SpreadBatch] = {}
         self._released: set[int] = set()
         self._requests: dict[int, RemoteRequests] = {}
@@ -178,7 +190,8 @@ class SpreadProgram(BatchProgram):
     def _exchange(self, task: Task) -> None:
         batch = self._batch.get(task.unit)
         if task.layer == IDS:
-            self._requests[task.unit] = self.steps.ask(batch)
+            iteration, kept = self.place(task)[1], self._kept[task.step == VALIDATE] if self._kept else None
+            self._requests[task.unit] = self.steps.ask(batch, kept, iteration)
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
         else:

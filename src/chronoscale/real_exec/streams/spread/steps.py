@@ -15,6 +15,7 @@ from torch import Tensor
 
 from chronoscale.batching.streams.prepared import NO_FEATURES, replace_absent
 from chronoscale.batching.streams.ranks.contributions import Contributions
+from chronoscale.batching.streams.ranks.kept_rows import KeptRows, PlacedRows
 from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, rows_by_owner
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
@@ -38,12 +39,14 @@ NOTHING: Int32 = np.empty(0, np.int32)
 
 class RemoteRequests(NamedTuple):
     """Requests of other ranks to this one for rows of nodes and of events: ids int32, rank by rank, and how many of each, a number a
-    rank.
+    rank. own: how many this rank asks each other one for; placed: where it has those that it keeps, None where it keeps none.
     """
 
     nodes: Int32
     edges: Int32
     counts: tuple[Sequence[int], Sequence[int]]
+    own: tuple[Sequence[int], Sequence[int]]
+    placed: tuple[PlacedRows, PlacedRows] | None = None
 
 
 class SpreadSteps(Steps):
@@ -71,6 +74,7 @@ class SpreadSteps(Steps):
         self.rank = context.rank
         self.fetched = self.sent_back = 0
         self._edges = bool(material.shape.edge and material.shape.layers)
+        self._kept: tuple[Tensor, Tensor] | None = None
 
     def boundary(self, theta: float) -> None:
         """Sample another share, theta, of neighbours on other ranks from now on (MemShare); nothing changes where all are sampled."""
@@ -93,15 +97,23 @@ class SpreadSteps(Steps):
             away = rows_by_owner(sampled, source, seat, self._edges)
         return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
-    def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
+    def keep(self, rows: int) -> None:
+        """Keep so many rows of other ranks on the device, of nodes and of events each (`KeptRows`)."""
+        stream, width = self.material.data.whole.stream, self.material.shape.edge if self._edges else 0
+        nodes = torch.empty(min(rows, stream.num_nodes), self.memory_part.row, dtype=torch.uint8, device=self._device)
+        self._kept = nodes, torch.empty(min(rows, len(stream)) if width else 0, width, device=self._device)
+
+    def ask(self, batch: SpreadBatch | None, kept: KeptRows | None = None, iteration: int = 0) -> RemoteRequests:
         """Exchange between ranks which rows their batches need of each other; return what others request of this rank. Every rank calls it.
 
-        batch: None where this rank has no events.
+        batch: None where this rank has no events. kept: rows that the rank has from earlier iterations, and does not ask for.
         """
-        ids_of = (NOTHING, NOTHING) if batch is None or batch.remote is None else tuple(remote.asked for remote in batch.remote)
+        ids_of, placed = [NOTHING, NOTHING], None
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.remote is not None:
-            counts = np.stack([remote.counts for remote in batch.remote], axis=1).astype(np.int64)
+            placed = None if kept is None else kept.ask(iteration, *(remote.asked for remote in batch.remote))
+            missing = [remote.missing(at) for remote, at in zip(batch.remote, placed or (None, None), strict=True)]
+            ids_of, counts = [ids for ids, _ in missing], np.stack([each for _, each in missing], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks
         their_counts = self._all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
         kinds = zip(ids_of, counts.T, their_counts.T, strict=True) if self._edges else ((ids_of[0], counts[:, 0], their_counts[:, 0]),)
@@ -109,21 +121,21 @@ class SpreadSteps(Steps):
             self._all_to_all(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
-        return RemoteRequests(
-            received[0], received[1] if self._edges else NOTHING, (their_counts[:, 0].tolist(), their_counts[:, 1].tolist())
-        )
+        theirs, own = ((each[:, 0].tolist(), each[:, 1].tolist()) for each in (their_counts, counts))
+        return RemoteRequests(received[0], received[1] if self._edges else NOTHING, theirs, own, placed)
 
     def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
         """Send the rows that other ranks request, and receive those that this rank's batch needs, on the device. Every rank calls it."""
-        none = [0] * self.context.ranks
-        asks = [none, none] if batch is None or batch.remote is None else [remote.counts.tolist() for remote in batch.remote]
-        received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], asks[0])
+        received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], requests.own[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
             features_sent = torch.from_numpy(np.ascontiguousarray(features[requests.edges]))
-            edges = self._all_to_all(features_sent, requests.counts[1], asks[1])
+            edges = self._all_to_all(features_sent, requests.counts[1], requests.own[1])
         self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
+            if self._kept is not None and requests.placed is not None:
+                received = join_kept(self._kept[0], requests.placed[0], received)
+                edges = None if edges is None else join_kept(self._kept[1], requests.placed[1], edges)
             batch.receive(self.memory_part.unpack_rows(received), edges)
 
     def exchange_contributions(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
@@ -200,6 +212,19 @@ class SpreadSteps(Steps):
         record_use(batch.memory, batch.last_update, batch.ends)
         memory, times = batch.memory.detach().index_select(0, batch.ends), batch.last_update.index_select(0, batch.ends)
         return memory.view(2, len(batch.events), -1), times.view(2, -1)
+
+
+def join_kept(table: Tensor, placed: PlacedRows, received: Tensor) -> Tensor:
+    """Return rows that a batch reads of other ranks, [n, W]: those that the rank keeps in `table` [slots, W], and those that were received,
+    which are written there where they have a slot."""
+    stored, missing = placed.slot[~placed.kept], np.flatnonzero(~placed.kept)
+    of = np.flatnonzero(placed.kept), placed.slot[placed.kept], missing, np.flatnonzero(stored >= 0), stored[stored >= 0]
+    there, read_at, new, roomy, written_at = (to_device(torch.from_numpy(places), table.device) for places in of)
+    rows = received.new_empty(len(placed.kept), received.shape[1])
+    rows.index_copy_(0, there, table.index_select(0, read_at))
+    rows.index_copy_(0, new, received)
+    table.index_copy_(0, written_at, received.index_select(0, roomy))
+    return rows
 
 
 def _own(ids: Int32, context: Context) -> RowsByOwner:
