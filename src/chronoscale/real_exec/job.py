@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from chronoscale.records import read_json
+from chronoscale.strategies.plugins import change_file
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 
@@ -104,6 +105,7 @@ class Job:
             self,
             items=tuple(items),
             settings=replace(self.settings, topology=changed(self.settings.topology)),
+            model=replace(self.model, name=change_file(self.model.name, changed)),
             modules=tuple(changed(file) for file in self.modules),
             out=changed(self.out),
         )

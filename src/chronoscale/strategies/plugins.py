@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import metadata
 from pathlib import Path
 
@@ -19,17 +19,28 @@ PREPARE = "-prepare"  # what happens once before a strategy's first epoch goes b
 
 
 def names_file(name: str) -> bool:
-    """Return whether an experiment names its strategy by file and class, as `my_lab.py:Mine`, and not by a registered name."""
+    """Return whether an experiment names its strategy or model by file and class, as `my_lab.py:Mine`, and not by a registered name."""
     return SUFFIX in name
 
 
 def anchor_file(name: str, folder: Path) -> str:
-    """Return the name of a strategy with its file's path made absolute, a relative one from `folder`; names without a file as they are."""
-    return f"{(folder / file_of(name)).absolute()}:{name.rpartition(':')[2]}" if names_file(name) else name
+    """Return the name of a strategy or model with its file's path made absolute, a relative one from `folder`; names without a file as they
+    are."""
+    return change_file(name, lambda file: str((folder / file).absolute()))
+
+
+def change_file(name: str, change: Callable[[str], str]) -> str:
+    """Return the name of a strategy or model with its file's path changed; names without a file as they are."""
+    return f"{change(file_of(name))}:{title_of(name)}" if names_file(name) else name
+
+
+def title_of(name: str) -> str:
+    """Return what people read for the name of a strategy or model: the class alone, where it is named by its file."""
+    return name.rpartition(":")[2] if names_file(name) else name
 
 
 def file_of(name: str) -> str:
-    """Return the path part of a strategy that is named by its file: `my_lab.py` of `my_lab.py:Mine`."""
+    """Return the path part of a strategy or model that is named by its file: `my_lab.py` of `my_lab.py:Mine`."""
     return name.rpartition(":")[0]
 
 

@@ -30,6 +30,7 @@ from chronoscale.real_exec.ranks.machines import describe
 from chronoscale.records import read_json
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.plugins import file_of, names_file
 
 FOLDER = "profile"  # a profile's piece of a run
 RATES, RATES_FILE = "rates", "rates.json"  # the piece of a run that planned without one
@@ -114,7 +115,8 @@ def find_profile(experiment: Experiment, root: Path) -> Run | None:
     experiment's strategies and numbers of ranks, with no fewer passes.
     """
     key = experiment.digest(*experiment.work, *PROFILE_KEYS)
-    strategies, hashes = set(planners(experiment)), fingerprints(experiment.modules)
+    strategies, name = set(planners(experiment)), experiment.model.name
+    hashes = fingerprints([*experiment.modules, *[file_of(name)] * names_file(name)])
     newest = None
     for run in find_runs(root):
         if (run.folder / FOLDER / PROFILED).exists():

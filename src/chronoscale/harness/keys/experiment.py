@@ -19,6 +19,7 @@ from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
 from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, Steps, Width
 from chronoscale.harness.keys.uncertainty import UncertaintyKeys
+from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.workload import Hyper, ModelChoice
 
 COSTS = (
@@ -76,7 +77,7 @@ class Data(Part):
 class Model(Part):
     """Keys of an experiment file under `model`: a model by name, which decides the family, and its widths."""
 
-    name: str = Field("wd-gcn", description="of the model")
+    name: str = Field("wd-gcn", description="of the model; on event streams also of a file, relative to this one: `my_model.py:Mine`")
     hidden: Width = Field(64, description="width of hidden states")
     layers: Size = Field(1, description="layers, or tokens' encoders")
 
@@ -215,7 +216,7 @@ class Experiment(Part):
     @property
     def subject(self) -> str:
         """What is trained on what, for titles, such as "cdgcn on growth_small"."""
-        return f"{self.model.name} on {self.dataset.label}"
+        return f"{title_of(self.model.name)} on {self.dataset.label}"
 
     @property
     def scales_rate(self) -> bool:

@@ -17,7 +17,7 @@ from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
 from chronoscale.harness.keys.families import FAMILIES, family_of_model
 from chronoscale.harness.keys.planners import planners, trains_on
 from chronoscale.simulator import presets
-from chronoscale.strategies.plugins import anchor_file
+from chronoscale.strategies.plugins import anchor_file, names_file
 from chronoscale.validation_messages import mistake, part_of
 from chronoscale.yaml_files import mapping
 
@@ -45,7 +45,7 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
 
     where: the file, for messages. folder: that paths in it are relative to. Raises UserError as `load`.
     """
-    data = dict(data)
+    data = _anchor_model(dict(data), folder)
     for key, place in (("strategies", anchor_file), ("modules", lambda name, folder: str((folder / name).absolute()))):
         if isinstance(given := data.get(key), (list, tuple)):
             data[key] = [place(name, folder) if isinstance(name, str) else name for name in given]
@@ -57,11 +57,21 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
         raise UserError(f"{where}: modules: {error}") from None
     experiment = parse(_configured(data, where, folder), where)
     try:
+        if (load_model := FAMILIES[experiment.family].load_model) is not None:
+            load_model(experiment.model.name)
         presets.cluster(experiment.cluster)
         planners(experiment)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return experiment
+
+
+def _anchor_model(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The keys, with the path of a model that a file names made absolute, a relative one from `folder`."""
+    given = named(data.get("model"))
+    if isinstance(given, Mapping) and isinstance(name := given.get("name"), str) and names_file(name):
+        data["model"] = {**given, "name": anchor_file(name, folder)}
+    return data
 
 
 def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any]:
@@ -71,7 +81,7 @@ def _configured(data: dict[str, Any], where: str, folder: Path) -> dict[str, Any
     chosen = given.get("name") if isinstance(given, Mapping) else given
     for family in FAMILIES.values():
         for key, read in family.configurations.items():
-            if isinstance(file := data.get(key), str) and (chosen is None or chosen in family.models):
+            if isinstance(file := data.get(key), str) and (not isinstance(chosen, str) or family.trains(chosen)):
                 try:
                     keys, notes = read(path := (folder / file).absolute())
                 except UserError as error:

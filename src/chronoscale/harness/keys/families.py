@@ -22,10 +22,11 @@ from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.strategies.baselines.streams import TGL_UNIQUE
 from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX
+from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.real.ilp import REAL_L
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.snapshots.models import MODELS
-from chronoscale.strategies.streams.models import STREAM_MODELS
+from chronoscale.strategies.streams.models import STREAM_MODELS, stream_kind
 
 ConfigurationReader = Callable[[Path], tuple[Mapping[str, Any], Sequence[str]]]  # keys of an experiment, and sentences to say
 
@@ -36,7 +37,8 @@ class Family:
 
     container: class of its datasets. keys: class of its experiments, whose fields are what a file may say. models: by name. preferred: the
     strategy of `chronoscale train` where the file names none. configurations: key of an experiment file that names another software's file
-    -> reader of that, whose content stands in for keys that are not there.
+    -> reader of that, whose content stands in for keys that are not there. load_model: loads a model that is named by a user's file, and
+    refuses what is none; None for a family whose models are all ours.
     """
 
     name: str
@@ -45,11 +47,16 @@ class Family:
     models: Collection[str]
     preferred: str
     configurations: Mapping[str, ConfigurationReader] = field(default_factory=dict)
+    load_model: Callable[[str], object] | None = None
+
+    def trains(self, model: str) -> bool:
+        """Return whether a model of that name, or of a user's file, trains on this family."""
+        return self.load_model is not None if names_file(model) else model in self.models
 
 
 SNAPSHOTS = Family("snapshots", SnapshotSequence, SnapshotExperiment, MODELS.keys(), REAL_L.name)
 SIGNALS = Family("signals", Signal, SignalExperiment, FORECASTERS.keys(), DIST_INDEX.name)
-STREAMS = Family("streams", EventStream, StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name, {"tgl": tgl.read})
+STREAMS = Family("streams", EventStream, StreamExperiment, STREAM_MODELS.keys(), TGL_UNIQUE.name, {"tgl": tgl.read}, stream_kind)
 FAMILIES: Mapping[str, Family] = {family.name: family for family in (SNAPSHOTS, SIGNALS, STREAMS)}
 
 
@@ -69,6 +76,6 @@ def family_of_model(model: str) -> Family:
     Raises UserError for an unknown model, with the nearest one.
     """
     for family in FAMILIES.values():
-        if model in family.models:
+        if family.trains(model):
             return family
     raise unknown("model", model, [name for family in FAMILIES.values() for name in family.models])

@@ -10,6 +10,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster, Device, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts, FittedCosts
+from chronoscale.strategies.plugins import names_file, title_of
 
 ENGINE = Link(1e9, 1e-3)  # a data engine for costs that are asked for memory, and for shares of an epoch, alone
 
@@ -50,10 +51,15 @@ def costs_of_file(experiment: Experiment, device: str, datasheet: Device | None 
 def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     """Return the costs with which `chronoscale simulate` and `advise` replay an experiment on a cluster.
 
-    Raises UserError for `costs: fitted` without a file (a profile of which device?), as `costs_of_file`, and for CUDA graphs with fitted
-    costs, which are of kernels launched one by one.
+    Raises UserError for `costs: fitted` without a file (a profile of which device?), as `costs_of_file`, for CUDA graphs with fitted costs,
+    which are of kernels launched one by one, and for a datasheet's of a model in a user's file, whose kernels nobody has counted.
     """
     if experiment.costs in ("auto", "datasheet"):
+        if names_file(name := experiment.model.name):
+            raise UserError(
+                f"model: kernels of '{title_of(name)}' were not counted, and a datasheet's costs need them; execute it (train, compare, "
+                "validate), or name the costs of a profile: costs: runs/<profile run>/profile/costs-1.json"
+            )
         return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
     if experiment.costs == "fitted":
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")

@@ -32,6 +32,7 @@ from chronoscale.reports.report import Report
 from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
 from chronoscale.reports.training_run import TrainingRun
 from chronoscale.strategies.evaluation.fidelity import coverage, fidelity
+from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -96,7 +97,7 @@ def collect(given: Sequence[Run]) -> Report:
     if simulated or any(result.kind == "simulated" and result.ranks > 1 for result in results):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
     labels = dict.fromkeys(experiment.dataset.label for experiment in experiments.values())
-    models = dict.fromkeys(experiment.model.name for experiment in experiments.values())
+    models = dict.fromkeys(title_of(experiment.model.name) for experiment in experiments.values())
     return Report(
         title=f"{', '.join(models)} on {', '.join(labels)}",
         subtitle=", ".join(names.values()),

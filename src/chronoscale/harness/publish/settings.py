@@ -9,6 +9,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.points import SimulatedPoint
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.setting import Facts, Setting, describe
+from chronoscale.strategies.plugins import file_of, names_file, title_of
 
 LIBRARIES = ("share_gpu", "cores", "torch", "kernels", "operators", "chronoscale")  # of the environment: what a time depends on
 DIGITS = 12  # of a digest
@@ -60,10 +61,11 @@ def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
     data = experiment.model_dump(mode="json", include=set(experiment.work))
     dataset, model, training = (data.pop(key) for key in ("dataset", "model", "training"))
     dataset.pop("name")
-    facts = {"model": model.pop("name"), "dataset": experiment.dataset.label}
+    name = model.pop("name")
+    facts = {"model": title_of(name), "dataset": experiment.dataset.label}
     for part in ({"dataset": dataset}, model, training, data):
         facts |= dict(_leaves(part, ""))
-    for file in (*experiment.dataset.files, *experiment.modules):
+    for file in (*experiment.dataset.files, *experiment.modules, *[file_of(name)] * names_file(name)):
         facts[f"content of {file}"] = environment.get(file, "")[:DIGITS]
     return _known(facts)
 

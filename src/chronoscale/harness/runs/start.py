@@ -31,8 +31,8 @@ def load_experiment(run: Run) -> Experiment:
 
 
 def python_files(experiment: Experiment) -> list[str]:
-    """Return the Python files that an experiment runs: its modules and its own strategies."""
-    return [*experiment.modules, *(file_of(name) for name in experiment.strategies if names_file(name))]
+    """Return the Python files that an experiment runs: its modules, its own strategies and its own model."""
+    return [*experiment.modules, *(file_of(name) for name in (*experiment.strategies, experiment.model.name) if names_file(name))]
 
 
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:

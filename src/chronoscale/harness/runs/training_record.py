@@ -17,6 +17,7 @@ from chronoscale.real_exec.training.training_end import ENDED, TEST, TrainingEnd
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
+from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
@@ -129,7 +130,7 @@ def scores(folder: Path) -> dict[str, Scores]:
         return {}
     model = read_json(folder / TEST, Scores, "test")
     naive = read_json(folder / NAIVE, dict[str, Scores], "record of naive predictions") if (folder / NAIVE).exists() else {}
-    return {Job.load(folder / JOB).model.name: model, **naive}
+    return {title_of(Job.load(folder / JOB).model.name): model, **naive}
 
 
 def _shown(r: EpochRecord) -> Epoch:

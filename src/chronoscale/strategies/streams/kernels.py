@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.costing.kernels import Kernels
+from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.models import StreamShape, shape_of
 from chronoscale.strategies.streams.placements import PLACEMENTS
@@ -17,9 +18,15 @@ KEEP = "KEEP"
 
 def model_key(shape: StreamShape, feeding: StreamFeeding) -> str:
     """Return the key under which kernels of an event-stream model were counted: name, task, and the operators of attention where they are
-    not ours."""
+    not ours.
+
+    A model of a user's file has the key of the published one that is most like it, as an estimate: plans of what is executed need no more.
+    """
     operators = feeding.operators if shape.spatial == "attention" else ""
-    return " ".join([shape.name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
+    name = shape.name
+    if names_file(name):
+        name = ("tgn" if shape.memory else "tgat") if shape.layers else "jodie"
+    return " ".join([name, "node" if shape.outputs else "link", *[operators] * bool(operators)])
 
 
 def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernels:

@@ -7,20 +7,34 @@ from dataclasses import replace
 
 from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError, unknown
+from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.kinds.apan import APAN
 from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
 from chronoscale.strategies.streams.kinds.dysat import DySAT
 from chronoscale.strategies.streams.kinds.jodie import JODIE
+from chronoscale.strategies.streams.kinds.own import OwnKind
 from chronoscale.strategies.streams.kinds.tgat import TGAT
 from chronoscale.strategies.streams.kinds.tgn import TGN
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
-__all__ = ["CLOCKS", "DEPTHS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_for", "shape_of", "stream_shape"]
+__all__ = ["CLOCKS", "DEPTHS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_for", "shape_of", "stream_kind", "stream_shape"]
 
 FP32 = 4  # bytes of a number
 DEPTHS = (1, 2)  # sampled layers that a model may have
 CLOCKS = ("linear", "log", "both")  # scales on which elapsed times are read
 STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN())}
+
+
+def stream_kind(name: str) -> StreamKind:
+    """Return the kind of model on event streams that an experiment names: one of this package, or of a user's file, as `my_model.py:Mine`.
+
+    Raises UserError for an unknown name (with the nearest), and for a file that does not have the model.
+    """
+    if names_file(name):
+        return OwnKind.load(name)
+    if name not in STREAM_MODELS:
+        raise unknown("model of event streams", name, STREAM_MODELS)
+    return STREAM_MODELS[name]
 
 
 def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
@@ -32,9 +46,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
     the model cannot have.
     """
     name, hidden = choice.name, choice.hidden
-    if name not in STREAM_MODELS:
-        raise unknown("model of event streams", name, STREAM_MODELS)
-    kind = STREAM_MODELS[name]
+    kind = stream_kind(name)
     if min(hidden, choice.layers, choice.heads, choice.time, choice.mails, windows) < 1 or choice.inputs < 0:
         raise UserError(f"model '{name}': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0")
     if not (features or choice.inputs or kind.memory or kind.clock):
@@ -60,7 +72,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         hidden,
         outputs,
         0,
-        choice.heads if kind.attends else 1,
+        choice.heads if kind.attends or kind.own else 1,
         edge=edge,
         time=choice.time if kind.clock else 0,
         clock=choice.clock,
@@ -79,18 +91,19 @@ def _parameters(shape: StreamShape) -> int:
     """Count the parameters of a model's module (`real_exec.streams.models`)."""
     hidden, time = shape.hidden, shape.time
     square = hidden * hidden
-    count = 2 * square + 2 * hidden + 1 + 2 * time  # scores of links, the clock
+    kind = stream_kind(shape.name)
+    count = 2 * square + 2 * hidden + 1 + 2 * time * (not kind.own)  # scores of links, the clock
     if shape.outputs:
         count += square + hidden + (hidden + 1) * shape.outputs
     if shape.memory and shape.features:
         count += (shape.features + 1) * hidden
-    for layer in range(shape.layers):
+    for layer in range(shape.layers * (not kind.own)):
         width = shape.width(layer)
         if shape.spatial == "gat":
             count += (width + 2) * hidden
         else:
             count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
-    return count + STREAM_MODELS[shape.name].parameters(shape)
+    return count + kind.parameters(shape)
 
 
 def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
@@ -100,7 +113,7 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
     """
     events = hyper.events
     shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows)
-    windowed = STREAM_MODELS[shape.name].windowed
+    windowed = stream_kind(shape.name).windowed
     if not windowed and events.windows > 1:
         raise UserError(f"model '{shape.name}' has no windows; leave training.windows and training.duration out")
     if windowed and not events.duration:

@@ -47,7 +47,7 @@ class StreamKind:
     name: what experiments call it; source: who published it. spatial: attention, gat or none; temporal, what carries the past: gru, rnn,
     attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded; edges: whether features of events are read;
     windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails (messages of events) go to sampled
-    neighbours, too.
+    neighbours, too. own: whether a user's file defines it.
     """
 
     name: str
@@ -59,6 +59,7 @@ class StreamKind:
     edges = False
     windowed = False
     neighbours = False
+    own = False
 
     @property
     def aggregates(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.streams.kinds.operations import Count, Work, no_work, pairwise, passes, product, total
-from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
+from chronoscale.strategies.streams.models import StreamShape, stream_kind
 
 
 def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
@@ -18,7 +18,7 @@ def update_work(shape: StreamShape, rows: Count) -> tuple[Ints, Ints]:
     read = no_work(rows)
     if shape.memory and shape.features:
         read = total(product(rows, shape.features, shape.hidden), passes(rows * shape.hidden, 2))
-    return total(read, STREAM_MODELS[shape.name].update(shape, rows)).counted
+    return total(read, stream_kind(shape.name).update(shape, rows)).counted
 
 
 def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> tuple[Ints, Ints]:
@@ -54,7 +54,7 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
     """Count flops and bytes of what a model does to `roots` nodes after its last layer (part of FORWARD rows of plans); int64."""
-    return total(no_work(roots), STREAM_MODELS[shape.name].embed(shape, roots)).counted
+    return total(no_work(roots), stream_kind(shape.name).embed(shape, roots)).counted
 
 
 def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:
