@@ -10,11 +10,9 @@ import torch
 from command_line import command
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from one_rank import here
+from one_rank import inline_ranks
 
 from chronoscale.errors import MachineError
-from chronoscale.harness.execute import calibration, execution
-from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training import checkpoint, epoch_loop
 from chronoscale.real_exec.training.epoch_record import EpochRecord
 from chronoscale.real_exec.training.learner import Learner
@@ -35,10 +33,7 @@ def sketched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs and training of one rank run in this process."""
-    for module in (execution, calibration):
-        monkeypatch.setattr(module, "launch", here)
-    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.start", lambda entry, path, ranks, threads: path)
-    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.wait", lambda path, name, *_: epoch_loop.train_here(Job.load(path)))
+    inline_ranks(monkeypatch)
 
 
 @pytest.fixture

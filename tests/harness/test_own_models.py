@@ -113,7 +113,7 @@ def test_simulation_wants_kernels_and_takes_fitted_costs(experiment: Write, inli
     file = experiment(repeats=2, gpus=[1])
     for words in (("simulate",), ("advise",)):
         command(*words, file, expect=2)
-        assert "model: kernels of 'TGN' were not counted, and a datasheet's costs need them; execute it" in one_line(capsys)
+        assert "model: kernels of 'TGN' were not counted, and these costs need them; train, compare and validate do not" in one_line(capsys)
     command("validate", file, "--json")
     assert {row["strategy"] for row in json.loads(capsys.readouterr().out)} == {"tgl-unique"}
 

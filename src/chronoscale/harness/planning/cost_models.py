@@ -52,14 +52,18 @@ def cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     """Return the costs with which `chronoscale simulate` and `advise` replay an experiment on a cluster.
 
     Raises UserError for `costs: fitted` without a file (a profile of which device?), as `costs_of_file`, for CUDA graphs with fitted costs,
-    which are of kernels launched one by one, and for a datasheet's of a model in a user's file, whose kernels nobody has counted.
+    which are of kernels launched one by one, and for costs that need a count of kernels, of a model in a user's file, which has none.
     """
+    costs, name = _cluster_costs(experiment, cluster), experiment.model.name
+    if names_file(name) and (isinstance(costs, DatasheetCosts) or costs.launch_ns):
+        raise UserError(
+            f"model: kernels of '{title_of(name)}' were not counted, and these costs need them; train, compare and validate do not"
+        )
+    return costs
+
+
+def _cluster_costs(experiment: Experiment, cluster: Cluster) -> CostModel:
     if experiment.costs in ("auto", "datasheet"):
-        if names_file(name := experiment.model.name):
-            raise UserError(
-                f"model: kernels of '{title_of(name)}' were not counted, and a datasheet's costs need them; execute it (train, compare, "
-                "validate), or name the costs of a profile: costs: runs/<profile run>/profile/costs-1.json"
-            )
         return DatasheetCosts(cluster.device, engine=cluster.engine, launch=experiment.launch)
     if experiment.costs == "fitted":
         raise UserError("costs: to simulate with fitted costs, name the file: costs: runs/<profile run>/profile/costs-1.json")
