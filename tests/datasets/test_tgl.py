@@ -73,7 +73,7 @@ def test_a_whole_folder(folder: Path, tmp_path: Path) -> None:
         "reader": "tgl",
         "files": ["edges.csv", "edge_features.pt", "labels.csv", "node_features.pt"],
         "columns": ["id", "src", "dst", "time", "split"],
-        "split": "2 to train, 1 to validate, 1 to test (in this order): read, and not used",
+        "split": "2 to train, 1 to validate, 1 to test (in this order): read, and not used; training.split: [0.5, 0.25] has its shares",
         "labels": "one for each event, of its source, from labels.csv",
         "dropped": ["ext_full.npz, but for its number of events", "5 rows of node_features.pt, of nodes without an event"],
     }

@@ -14,10 +14,12 @@ from command_line import command, killed_at, one_line
 
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.keys.experiment_files import check, load
 from chronoscale.harness.publish.inventory import missing
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
+from chronoscale.harness.workflows.streams.data import workload
 from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
@@ -122,6 +124,19 @@ def test_training_ends_early_with_the_best_epoch(experiment, inline, capsys):
     assert json.loads((run.folder / "train" / "ended.json").read_text()) == {"epochs": 3, "best": 0}
     (run.folder / "train" / "epochs" / "000001.json").unlink()
     assert "1 of 3 epochs, the first of them 1" in missing(run, load_experiment(run))[0]
+
+
+def test_a_split_in_the_file_is_not_dropped_silently(tmp_path, monkeypatch):
+    """TGL's `ext_roll`: a warning names it, and the shares that take it; with these there is none."""
+    monkeypatch.chdir(tmp_path)
+    rolls = np.repeat([0, 1, 2], [60, 20, 20])
+    rows = "".join(f"{i},{i % 7},{7 + i % 5},{i},{roll}\n" for i, roll in enumerate(rolls))
+    Path("edges.csv").write_text(f",src,dst,time,ext_roll\n{rows}")
+    given = {**SMALL, "dataset": {"path": "edges.csv"}}
+    said = r"split by time, \[0\.7, 0\.15\], and not by the file's ext_roll: 60 to train, .* training\.split: \[0\.6, 0\.2\] has its shares"
+    with pytest.warns(ChronoscaleWarning, match=said):
+        assert workload(check(given, "x")).events.training == 70
+    assert workload(check({**given, "training": {**SMALL["training"], "split": [0.6, 0.2]}}, "x")).events.training == 60
 
 
 def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):

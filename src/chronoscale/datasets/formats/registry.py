@@ -23,6 +23,7 @@ from chronoscale.datasets.formats.readers import (
     tgb,
     tgcn,
     tgl,
+    tgn,
 )
 from chronoscale.datasets.formats.tables.lines import first_line
 from chronoscale.datasets.formats.tables.roles import FieldCountError
@@ -72,6 +73,7 @@ FORMATS: dict[str, Format] = {
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read, True, konect.TABLE.layouts),
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
     "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
+    "tgn": Format("TGN's and DyGLib's ml_*.csv", tgn.matches, tgn.read),
     "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
     "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _looks_like_tgcn, tgcn.read),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),

@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.account import Account, shorten_columns
-from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.event_order import EventOrder, OrderPolicy, Sort, Strict, order_policy
 from chronoscale.datasets.formats.readers import tgl_folder
-from chronoscale.datasets.formats.tables.event_table import EventTable, are_consecutive
+from chronoscale.datasets.formats.tables.event_table import EventTable
 from chronoscale.datasets.formats.tables.lines import first_line
 from chronoscale.datasets.formats.tables.roles import Roles, dropped_columns
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, build_stream
@@ -99,21 +98,9 @@ def _read_edges(files: Sequence[Path]) -> EventTable:
     events, begin = EventTable(tables, roles), 0
     for table in tables:
         if "id" in roles:
-            _require_distinct_ids(events, events.columns["id"][begin : begin + table.rows], begin)
+            events.require_distinct_ids(begin, begin + table.rows)
         begin += table.rows
     return events
-
-
-def _require_distinct_ids(table: EventTable, ids: Int64, begin: int) -> None:
-    """Check that no event id of a file, whose rows begin with row `begin`, stands twice. Raises UserError."""
-    if are_consecutive(ids):
-        return
-    order = np.argsort(ids, kind="stable")
-    repeats = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
-    if repeats.size:
-        place = int(np.argmin(order[repeats + 1]))
-        first, second = int(order[repeats[place]]), int(order[repeats[place] + 1])
-        raise table.error(begin + second, f"event id {ids[second]} stands twice, first in line {table.line(begin + first)}")
 
 
 def _describe_columns(table: EventTable) -> dict[str, str | list[str]]:
@@ -128,4 +115,8 @@ def _describe_columns(table: EventTable) -> dict[str, str | list[str]]:
                 parts[int(value)] = parts.get(int(value), 0) + int(count)
         counts = ", ".join(f"{count:,} {PARTS.get(value, f'of ext_roll {value}')}" for value, count in sorted(parts.items()))
         account["split"] = f"{counts} ({'in this order' if ascends else 'mixed'}): read, and not used"
+        if ascends and parts.keys() == PARTS.keys():
+            account["split"] = (
+                f"{account['split']}; training.split: [{parts[0] / len(split):.6g}, {parts[1] / len(split):.6g}] has its shares"
+            )
     return {**account, "dropped": dropped_columns(table.roles)}

@@ -94,9 +94,12 @@ def add_node_features(folder: Path, stream: EventStream) -> EventStream:
     nodes without an event are left out, as the stream's account then says. Raises UserError where a node has no row, or a number is not
     finite."""
     matrix = _read_matrix(folder, "node_features")
-    if matrix is None:
-        return stream
-    path, rows = matrix
+    return stream if matrix is None else with_node_features(stream, *matrix)
+
+
+def with_node_features(stream: EventStream, path: Path, rows: NDArray[Any]) -> EventStream:
+    """Return a stream with features of its nodes, of which the file `path` has a row [D] for each of the ids that the events name, and
+    maybe more; the account names the file, and says which rows were left out. Raises UserError as `add_node_features`."""
     assert stream.node_ids is not None
     if (top := int(stream.node_ids.max(initial=-1))) >= len(rows):
         raise UserError(f"{path}: {len(rows):,} rows, the events name node {top}")
@@ -156,10 +159,15 @@ def _read_matrix(folder: Path, name: str) -> tuple[Path, NDArray[Any]] | None:
         return None
     if len(files) > 1:
         raise UserError(f"{files[0]}: {files[1].name} is there too; keep the one that is meant")
-    rows = read_tensor(files[0]) if files[0].suffix == ".pt" else read_array(files[0], mmap=True)
+    return files[0], read_matrix(files[0])
+
+
+def read_matrix(path: Path) -> NDArray[Any]:
+    """Read a table of features from a .pt or .npy file, rows [n, D], the latter mapped into memory. Raises UserError for anything else."""
+    rows = read_tensor(path) if path.suffix == ".pt" else read_array(path, mmap=True)
     if rows.ndim != 2 or rows.dtype.kind not in "iufb":
-        raise UserError(f"{files[0]}: expected numbers in 2 dimensions, found {rows.dtype} {list(rows.shape)}")
-    return files[0], rows
+        raise UserError(f"{path}: expected numbers in 2 dimensions, found {rows.dtype} {list(rows.shape)}")
+    return rows
 
 
 def _as_float32(rows: NDArray[Any]) -> Float32:

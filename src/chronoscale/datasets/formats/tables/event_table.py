@@ -61,6 +61,18 @@ class EventTable:
         table, row = self._place(row)
         return table.line(row)
 
+    def require_distinct_ids(self, begin: int, end: int) -> None:
+        """Check that no event id of the rows begin .. end - 1 stands twice. Raises UserError with the file and line of a repetition."""
+        ids = self.columns["id"][begin:end]
+        if are_consecutive(ids):
+            return
+        order = np.argsort(ids, kind="stable")
+        repeats = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+        if repeats.size:
+            place = int(np.argmin(order[repeats + 1]))
+            first, second = int(order[repeats[place]]), int(order[repeats[place] + 1])
+            raise self.error(begin + second, f"event id {ids[second]} stands twice, first in line {self.line(begin + first)}")
+
     def _place(self, row: int) -> tuple[TextTable, int]:
         ends = np.cumsum([table.rows for table in self.tables])
         at = int(np.searchsorted(ends, row, side="right"))

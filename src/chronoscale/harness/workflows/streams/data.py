@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.errors import UserError
+from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.data.opening import open_data
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
@@ -62,6 +63,13 @@ def stored_workload(experiment: StreamExperiment, folder: Path) -> Workload:
 
 
 def _workload(experiment: StreamExperiment, data: PreparedStream) -> Workload:
-    """Combine events with the experiment's model and hyper-parameters. Raises UserError as `shape_for`."""
+    """Combine events with the experiment's model and hyper-parameters. Warns of a split in the file that the experiment's is not. Raises
+    UserError as `shape_for`."""
     hyper, stats = experiment.hyper, stream_statistics(data)
+    train, validation = experiment.training.split
+    split = str(data.whole.stream.account.get("split", ""))
+    if split and f"training.split: [{train:.6g}, {validation:.6g}]" not in split:
+        used = f"events are split by time, [{train:g}, {validation:g}]"
+        text = f"dataset '{experiment.dataset.label}': {used}, and not by the file's ext_roll: {split}"
+        warnings.warn(text, ChronoscaleWarning, stacklevel=2)
     return Workload(experiment.dataset.label, stats, shape_for(experiment.model.choice, stats, hyper), hyper)
