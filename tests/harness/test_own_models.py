@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from command_line import command, one_line
+from command_line import command, killed_at, one_line
 from own_models import MEAN, TGN, written
 from stream_case import stream
 
@@ -63,6 +63,18 @@ def test_a_run_that_was_lost_ends_as_one_that_was_not(
     assert "taking up runs/lost-train-1" in capsys.readouterr().err
     command("train", whole)
     assert left("lost") == left("whole")
+
+
+@pytest.mark.slow
+def test_ranks_that_were_killed_end_as_ones_that_were_not(experiment: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two processes and their command, killed in the middle of an epoch."""
+    file, whole = (experiment(stem, ranks=[2], epochs=12) for stem in ("killed", "whole"))
+    killed_at(lambda: len(epoch_records(training("killed"))) >= 3, "train", file)
+    assert 3 <= len(epoch_records(training("killed"))) < 12
+    command("train", file)
+    assert "taking up runs/killed-train-1" in capsys.readouterr().err
+    command("train", whole)
+    assert left("killed") == left("whole")
 
 
 @pytest.mark.parametrize("strategy", ["tgl-unique", "tgl-dist"])

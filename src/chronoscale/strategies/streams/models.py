@@ -92,18 +92,21 @@ def _parameters(shape: StreamShape) -> int:
     hidden, time = shape.hidden, shape.time
     square = hidden * hidden
     kind = stream_kind(shape.name)
-    count = 2 * square + 2 * hidden + 1 + 2 * time * (not kind.own)  # scores of links, the clock
+    count = kind.parameters(shape) + 2 * square + 2 * hidden + 1  # of the kind alone, and of scores of links
     if shape.outputs:
         count += square + hidden + (hidden + 1) * shape.outputs
     if shape.memory and shape.features:
         count += (shape.features + 1) * hidden
-    for layer in range(shape.layers * (not kind.own)):
+    if kind.own:
+        return count
+    count += 2 * time  # the clock
+    for layer in range(shape.layers):
         width = shape.width(layer)
         if shape.spatial == "gat":
             count += (width + 2) * hidden
         else:
             count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
-    return count + kind.parameters(shape)
+    return count
 
 
 def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> StreamShape:
