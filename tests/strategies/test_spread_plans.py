@@ -290,6 +290,22 @@ def test_shared_rows_are_not_requested() -> None:
 
 
 @pytest.mark.sample(4)
+@pytest.mark.parametrize("name", ["tgl-dist", "memshare"])
+def test_kept_rows_are_held_and_not_fetched(name: str) -> None:
+    """What a rank reads of its own part, and holds of others until the batch is over, is the same; less is asked for and sent."""
+    given = hyper("tgn", 3, events=shared())
+    plain, kept = (plan(f"{name}{way}", work("tgn", given, data(300, 30)), 3) for way in ("", "-kept"))
+    for op, column in ((Op.GATHER, "rows"), (Op.MEMORY_READ, "rows"), (Op.H2D, "bytes"), (Op.BACKWARD, "free")):
+        of_op = [getattr(each, column)[each.op == op] for each in (plain, kept)]
+        assert np.array_equal(*of_op) and of_op[0].any(), op
+    for layer in (IDS, ROWS):
+        plain_rows, kept_rows = ((each.op == Op.ALLTOALL) & (each.layer == layer) for each in (plain, kept))
+        assert (kept.bytes[kept_rows] <= plain.bytes[plain_rows]).all() and kept.bytes[kept_rows].sum() < plain.bytes[plain_rows].sum()
+        assert np.array_equal(kept.alloc[kept_rows], plain.alloc[plain_rows])
+    features = 4 * shape_for(choice("tgn"), stream_statistics(data(300, 30)), given).edge
+    assert kept.resident - plain.resident > 300 * features > 0  # of all events, and all nodes
+
+
 @pytest.mark.parametrize(
     "feeding",
     ["", "parts", "parts all", "parts all recent hot", "replicas all recent pipelined shared", "parts never never", "slots"],

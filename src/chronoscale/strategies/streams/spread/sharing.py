@@ -49,7 +49,7 @@ class Sharing:
 
     def __post_init__(self) -> None:
         if self.kept and (self.stale or self.replicated):
-            raise ValueError("rows of other ranks are kept where memory is in parts, and read up to date")
+            raise UserError("rows of other ranks are kept where memory is in parts, and read up to date")
 
     def __str__(self) -> str:
         first = REPLICAS if self.replicated else PARTS
