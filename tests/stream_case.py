@@ -1,5 +1,7 @@
 """A small stream with everything that can go wrong in it, prepared on disk, and programs that train on it."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -32,6 +34,13 @@ def stream(seed=0, nodes=9, events=60, edge=2, features=0, labels=False):
     return EventStream(nodes, src, dst, t, drawn, (src % 2).astype(np.int64) if labels else None, name="small", node_features=of_nodes)
 
 
+def unix_stream(seed=0, **other):
+    """That stream in unix seconds: it begins at 1.3e9, and its events are 0 to 1e6 s apart, each length about as often as ten times it."""
+    events, rng = stream(seed, **other), np.random.default_rng(seed + 1)
+    gaps = np.where(rng.random(len(events)) < 0.2, 0, 10 ** rng.uniform(0, 6, len(events)))
+    return replace(events, t=1_300_000_000 + np.cumsum(gaps.astype(np.int64)))
+
+
 def prepared(folder, events, **protocol):
     """The stream's folder, as ranks read it."""
     store.save(folder / "stream", events)
@@ -40,7 +49,7 @@ def prepared(folder, events, **protocol):
 
 
 def choice(model, **other):
-    return ModelChoice(model, **{"hidden": 6, "heads": 2, "inputs": 4, "time": 4, "mails": 3, **other})
+    return ModelChoice(model, **{"hidden": 6, "heads": 2, "inputs": 4, "time": 4, "mails": 3, "clock": "gaps", **other})
 
 
 def hyper(model, batch_size=7, windows=3, duration=6.0, events=None, **other):

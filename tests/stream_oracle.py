@@ -100,7 +100,7 @@ class StreamOracle:
     # Embeddings
 
     def phi(self, elapsed):
-        elapsed = self.decibels(elapsed) if self.shape.clock == "log" else elapsed
+        elapsed = self.decibels(elapsed) if self.shape.clock == "log" else elapsed / self.constants.get("clock.unit", 1.0)
         return torch.cos(self.p["clock.frequency"] * elapsed + self.p["clock.phase"])
 
     def decibels(self, elapsed):
@@ -141,7 +141,7 @@ class StreamOracle:
         slots = []
         for x, e in near:
             beside = [] if self.edge is None else [self.edge[e]]
-            if self.shape.clock == "both":
+            if self.shape.clock in ("gaps", "both"):
                 beside.append(torch.tensor([self.decibels(time - self.t[e]) / 10]).double())
             x = torch.cat([x, *beside, self.phi(time - self.t[e])])
             slots.append((p[at + "key.weight"] @ x, p[at + "value.weight"] @ x))

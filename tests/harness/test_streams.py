@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,61 @@ def test_a_lost_run_ends_as_one_that_was_not(experiment, lose, capsys):
     assert left(Path("runs/lost-train-1/train")) == left(Path("runs/whole-train-1/train"))
 
 
+def test_a_run_keeps_the_clock_that_it_was_begun_with(experiment, lose, capsys):
+    """Begun when published clocks were the default, it goes on so, whatever is the default now; the same file anew has today's."""
+    plain, published = (
+        experiment(stem, epochs=3, model={**MODEL, **clock}) for stem, clock in (("old", {}), ("whole", {"clock": "linear"}))
+    )
+    lose(1)
+    command("train", published, expect=1)
+    before = Run(Path("runs/whole-train-1"))
+    for name in ("resolved.json", "train/train.job.json"):
+        (before.folder / name).write_text((before.folder / name).read_text().replace("whole", "old"))
+    (before.folder / "experiment.yaml").write_text(plain.read_text())
+    before.write("status.json", {"command": "train", "digest": load_experiment(before).digest(), "state": "running"})
+    (before.folder / ".lock").unlink(missing_ok=True)
+    before.folder.rename("runs/old-train-1")
+    capsys.readouterr()
+    command("train", plain)
+    assert "taking up runs/old-train-1" in capsys.readouterr().err
+    command("train", published)
+    assert left(Path("runs/old-train-1/train")) == left(Path("runs/whole-train-1/train"))
+    command("train", plain)
+    assert [load_experiment(Run(Path(f"runs/old-train-{number}"))).model.clock for number in (1, 2)] == ["linear", "gaps"]
+
+
+def test_a_run_from_before_there_were_clocks_has_the_published_one(experiment, inline):
+    command("train", experiment(epochs=1))
+    run = Run(Path("runs/small-train-1"))
+    resolved = json.loads((run.folder / "resolved.json").read_text())
+    del resolved["model"]["clock"]
+    run.write("resolved.json", resolved)
+    assert load_experiment(run).model.clock == "linear"
+
+
+def test_the_unit_of_a_clock_is_told_and_kept(experiment, inline, capsys):
+    command("train", experiment(epochs=1))
+    (note,) = json.loads(Path("runs/small-train-1/train/notes.json").read_text())
+    best = torch.load("runs/small-train-1/train/best.pt", weights_only=True)["model"]
+    events, gaps = stream(), []
+    last: dict[int, int] = {}
+    for e in range(210):
+        for node in dict.fromkeys((int(events.src[e]), int(events.dst[e]))):
+            gaps += [int(events.t[e]) - last[node]] if node in last else []
+            last[node] = int(events.t[e])
+    assert best["clock.unit"].item() == pytest.approx(np.std(gaps)) and f" units of {np.std(gaps):.6g}, " in note
+    assert note in " ".join(capsys.readouterr().err.split())
+
+
+def test_phases_beyond_float32_are_warned_of(experiment, inline, capsys):
+    """A month in seconds turns a published clock, and not one on the scale of the stream's gaps."""
+    store.save(Path("month"), replace(stream(), t=1_300_000_000 + 2000 * stream().t))
+    for clock in ("linear", "gaps"):
+        command("train", experiment(clock, epochs=1, dataset={"path": "month"}, model={**MODEL, "clock": clock}))
+        warned = "float32 is off by 0.18" in " ".join(capsys.readouterr().err.split())
+        assert warned == (clock == "linear")
+
+
 @pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_not(experiment, capsys):
     """Two ranks and their command, killed in the middle of an epoch."""
@@ -308,7 +364,7 @@ def model(**changes: object) -> dict[str, object]:
         (model(name="jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
         (model(heads=3), "model 'tgn': hidden must be a multiple of heads, got 8 and 3"),
         (model(hidden=1.0), "model.hidden: expected a whole number (got 1.0)"),
-        (model(clock="slow"), "model.clock: expected 'linear', 'log' or 'both' (got 'slow')"),
+        (model(clock="slow"), "model.clock: expected 'gaps', 'linear', 'log' or 'both' (got 'slow')"),
         ({"strategies": ["psg"]}, "strategies: 'psg' is for snapshots, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
         ({"strategies": ["pgt"]}, "strategies: 'pgt' is for signals, model 'tgn' trains on streams; valid: sequential, tgl, tgl-unique"),
         ({"groups": 3}, "groups: for snapshots alone, and model 'tgn' trains on streams"),
@@ -348,7 +404,7 @@ def test_defaults_are_those_of_streams():
     assert (experiment.training.learning_rate, experiment.training.batch_size, experiment.training.fanout) == (1e-4, 200, (10,))
     assert (experiment.model.hidden, experiment.model.clock, experiment.strategies[-1], experiment.cluster) == (
         100,
-        "linear",
+        "gaps",
         "tgl-unique",
         "h200",
     )

@@ -5,7 +5,7 @@ import pytest
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
 from spread_ranks import KEPT, MODELS, NAMES, PIPELINED, cases
-from stream_case import choice, hyper, planned, prepared, stream
+from stream_case import choice, hyper, planned, prepared, unix_stream
 from stream_ranks import GLOBAL
 from stream_ranks import train_and_collect as train_on_one_rank
 
@@ -50,7 +50,7 @@ def runs(labels):
 def ranks(tmp_path_factory, request):
     """The folder of a stream, and what every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("spread")
-    prepared(folder, stream(features=2))
+    prepared(folder, unix_stream(features=2))
     asked = [(call["label"], call["count"]) for call in parameters(request) if "label" in call]
     rivals = [(unkept(label), count) for label, count in asked if CASES[label][0] in KEPT]
     cases = dict.fromkeys([*asked, *rivals])

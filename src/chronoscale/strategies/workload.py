@@ -126,7 +126,7 @@ class ModelChoice:
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the encoding
     of elapsed times; mails: how many messages a graph node's mailbox holds (APAN); dropout: of attention; clock: the scale of elapsed
-    times, linear, log or both.
+    times: gaps, linear, log or both (`real_exec.streams.models.clock`); published models, as studies have them, are linear.
     """
 
     name: str

@@ -23,7 +23,9 @@ class StreamModel(Model):
     hidden: Width = Field(100, description="width of hidden states")
     heads: Size = Field(2, description="of models that attend")
     time: Width = Field(100, description="width of the encoding of elapsed times")
-    clock: Literal["linear", "log", "both"] = Field("linear", description="scale of elapsed times: as published, in decibels, or both")
+    clock: Literal["gaps", "linear", "log", "both"] = Field(
+        "gaps", description="scale of elapsed times: over the deviation of a node's gaps, as published, in decibels, or the last two"
+    )
     mails: Size = Field(10, description="mails that a node keeps, of APAN")
     inputs: Annotated[NonNegativeInt, Field(le=WIDEST)] = Field(
         100, description="width of random features of nodes, of models without memory, where the dataset has none; 0: zeros"

@@ -8,13 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
 from chronoscale.strategies.plugins import file_of, names_file
 
-EARLIER = {"training": {"scale_learning_rate": False}}  # what runs did before there was a key to say it; a run keeps all its keys
+GIVEN = "experiment.yaml"  # in a run's folder: the file as it was given
+# What runs did before there was a key to say it, or while it had another default; a run keeps all its keys.
+EARLIER: Mapping[str, Mapping[str, Any]] = {"training": {"scale_learning_rate": False}, "model": {"clock": "linear"}}
 
 
 def load_experiment(run: Run) -> Experiment:
@@ -35,17 +39,32 @@ def python_files(experiment: Experiment) -> list[str]:
     return [*experiment.modules, *(file_of(name) for name in (*experiment.strategies, experiment.model.name) if names_file(name))]
 
 
+def as_started(run: Run, experiment: Experiment) -> Experiment:
+    """Return an experiment as a run of it was started: keys that its file leaves out have the defaults that they had then."""
+    return experiment if run.status.digest == experiment.digest() else _before(experiment)
+
+
+def _before(experiment: Experiment) -> Experiment:
+    """Return an experiment as versions before this one read its file: with their defaults (`EARLIER`) where it leaves a key out."""
+    parts = {}
+    for name, defaults in EARLIER.items():
+        part: BaseModel = getattr(experiment, name)
+        left_out = type(part).model_fields.keys() - part.model_fields_set
+        parts[name] = part.model_copy(update={key: value for key, value in defaults.items() if key in left_out})
+    return experiment.model_copy(update=parts)
+
+
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
     """Start a run of a command in the folder `root`, or take up the incomplete one of the same command, experiment and environment.
 
-    Returns the run, and whether it was taken up. One that another process is working on is left to it. given: the text of the experiment
-    file. environment: device, versions and digests of files, by name.
+    Returns the run, and whether it was taken up, which then goes on as it was started (`as_started`). One that another process is working
+    on is left to it. given: the text of the experiment file. environment: device, versions and digests of files, by name.
     """
-    digest = experiment.digest()
+    digest, before = experiment.digest(), _before(experiment).digest()
     for run in find_runs(root):
         status = run.status
-        same = status.command == command and status.digest == digest and not run.complete
-        if same and run.environment == dict(environment) and run.lock():
+        same = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
+        if same and status.command == command and not run.complete and run.environment == dict(environment) and run.lock():
             return run, True
     prefix = f"{experiment.name}-{command}-"
     numbers = (path.name.rsplit("-", 1)[1] for path in root.glob(f"{prefix}*"))
@@ -53,7 +72,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     run = Run(root / f"{prefix}{number}")
     run.folder.mkdir(parents=True)
     run.lock()
-    write_text(run.folder / "experiment.yaml", given)
+    write_text(run.folder / GIVEN, given)
     run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
     run.write("environment.json", dict(environment))
     run.write(STATUS, asdict(Status(command, digest)))

@@ -17,8 +17,9 @@ anew, each                  1 where nothing shrinks; where every snapshot of a w
 window, horizon, layers     of a signal's model, and its diffusion steps `hops`
 windows                     of a model of events
 features, edges             1 where a model of events reads features of nodes; of events
-log, both, parted, dropout  1 where its clock is logarithmic; on both scales (then, or
-                            with features of events: beside); its attention has several heads; it has dropout
+log, gaps, both             1 where its clock is logarithmic; divides by the stream's gaps; has decibels
+                            beside the encoding (then, or with features of events: beside)
+parted, dropout             1 where its attention has several heads; where it has dropout
 present                     1 where a rank has events in the iteration
 compressed, cached          1 where rows of features are sent once a batch; where some lie on the device
 changing                    1 where others lie there from batch to batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chronoscale.strategies.costing.kernels import Kernels
 from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.feeding import StreamFeeding
+from chronoscale.strategies.streams.kinds.base import DECIBELS
 from chronoscale.strategies.streams.models import StreamShape, shape_of
 from chronoscale.strategies.streams.placements import PLACEMENTS
 from chronoscale.strategies.workload import Workload
@@ -42,7 +43,8 @@ def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernel
         "features": int(shape.features > 0),
         "edges": int(shape.edge > 0),
         "log": int(shape.clock == "log"),
-        "both": int(shape.clock == "both"),
+        "gaps": int(shape.clock == "gaps"),
+        "both": int(shape.clock in DECIBELS),
         "beside": int(shape.slot > 0),
         "parted": int(shape.heads > 1),
         "dropout": int(shape.dropout > 0),

@@ -21,7 +21,7 @@ __all__ = ["CLOCKS", "DEPTHS", "FP32", "STREAM_MODELS", "StreamShape", "delivers
 
 FP32 = 4  # bytes of a number
 DEPTHS = (1, 2)  # sampled layers that a model may have
-CLOCKS = ("linear", "log", "both")  # scales on which elapsed times are read
+CLOCKS = ("gaps", "linear", "log", "both")  # scales on which elapsed times are read
 STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN())}
 
 

@@ -41,7 +41,7 @@ def advise(
     plot: file for the Pareto front. top: rows of the table. Raises UserError as `list_points`.
     """
     _points(experiment, file)
-    run, _ = begin("advise", experiment, file, root, host_facts())
+    experiment, run, _ = begin("advise", experiment, file, root, host_facts())
     with stage("simulating", resumes=True) as on_progress:
         ranked = run_advice(experiment, run, on_progress, workers, dask)
     summary = shown.json_records(ranked, experiment.advise.objective)

@@ -25,7 +25,8 @@ def begin_execution(
     """
     if seats:
         experiment = fit_ranks_to_processes(fit_ranks_to_gpus(experiment))
-    run, resumed = begin(command, experiment, file, root, fingerprint(this_device(experiment.device)) | sharing(experiment))
+    machine = fingerprint(this_device(experiment.device)) | sharing(experiment)
+    experiment, run, resumed = begin(command, experiment, file, root, machine)
     if (before := run.machines) != (there := describe(machines())):
         if resumed:
             names = [each.get("machines", "one machine") for each in (before, there)]

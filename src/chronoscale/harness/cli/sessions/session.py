@@ -11,13 +11,14 @@ from chronoscale.harness.cli.output import err, print_table
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.content import digests
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.runs.start import python_files, start
+from chronoscale.harness.runs.start import as_started, python_files, start
 from chronoscale.modules import fingerprints
 from chronoscale.strategies.registry import versions
 
 
-def begin(command: str, experiment: Experiment, file: Path, root: Path, machine: Mapping[str, str]) -> tuple[Run, bool]:
-    """Begin a command's run of an experiment, or take up one that was left incomplete; return it, and whether it was taken up.
+def begin(command: str, experiment: Experiment, file: Path, root: Path, machine: Mapping[str, str]) -> tuple[Experiment, Run, bool]:
+    """Begin a command's run of an experiment, or take up one that was left incomplete; return the experiment as the run was started, the
+    run, and whether it was taken up.
 
     file: the experiment's. root: folder of runs. machine: facts of hardware and software that the run records, and has to share with one
     that is taken up, beside the content of the files that the experiment names.
@@ -27,7 +28,7 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, machine:
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:
         err.print(f"taking up {run.folder}, which was left incomplete")
-    return run, resumed
+    return as_started(run, experiment), run, resumed
 
 
 def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:

@@ -23,7 +23,7 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
 
     file: the experiment's. root: folder of runs. dask: address of a scheduler whose workers replay. tornado: print each assumption alone.
     """
-    run, _ = begin("simulate", experiment, file, root, host_facts())
+    experiment, run, _ = begin("simulate", experiment, file, root, host_facts())
     title = f"simulated on {experiment.cluster}"
     with stage("simulating", resumes=True) as on_progress:
         run_simulation(experiment, run, on_progress, dask)

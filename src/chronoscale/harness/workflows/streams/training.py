@@ -12,7 +12,8 @@ from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run, write_text
-from chronoscale.harness.runs.training_record import FOLDER, NAIVE
+from chronoscale.harness.runs.training_record import FOLDER, NAIVE, NOTES
+from chronoscale.harness.workflows.streams.clock import clock_notes
 from chronoscale.harness.workflows.streams.data import store_events, stored_workload
 from chronoscale.real_exec.job import Item
 from chronoscale.simulator import presets
@@ -33,6 +34,8 @@ def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     admit(schedule, unmeasured_machine(experiment, schedule), DatasheetCosts(presets.cluster(experiment.cluster).device))
     folder.mkdir(parents=True, exist_ok=True)
     schedule.save(folder / "schedule.parquet")
+    stored = PreparedStream.load(data)
+    write_text(folder / NOTES, json.dumps(clock_notes(experiment.model, stored)))
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
     run_epochs(make_training(experiment, item, folder), ranks)
-    write_text(folder / NAIVE, json.dumps(naive_scores(PreparedStream.load(data), experiment.training.batch_size * ranks)))
+    write_text(folder / NAIVE, json.dumps(naive_scores(stored, experiment.training.batch_size * ranks)))

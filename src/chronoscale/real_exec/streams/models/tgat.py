@@ -28,6 +28,9 @@ class TGAT(StreamModel):
             for layer in range(shape.layers)
         )
 
+    def standardise(self, mean: float, deviation: float) -> None:
+        self.clock.set_unit(deviation)
+
     def layer(self, number: int, below: list[Tensor], tree: Tree) -> list[Tensor]:
         attend = cast(TemporalAttention, self.layers[number])
         levels = zip(below[:-1], below[1:], tree.hops, strict=False)

@@ -8,6 +8,8 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.streams.kinds.operations import Count, Work
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
+DECIBELS = ("gaps", "both")  # clocks on which slots of attention have elapsed times in decibels beside their encoding
+
 
 @dataclass(frozen=True, slots=True)
 class StreamShape(ModelShape):
@@ -30,9 +32,9 @@ class StreamShape(ModelShape):
 
     @property
     def slot(self) -> int:
-        """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on both time scales, the
-        second one's reading."""
-        return self.edge + (self.clock == "both" and self.spatial == "attention")
+        """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on some clocks
+        (DECIBELS), the time in decibels."""
+        return self.edge + (self.clock in DECIBELS and self.spatial == "attention")
 
     def __post_init__(self) -> None:
         least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
