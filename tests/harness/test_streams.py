@@ -176,26 +176,19 @@ def test_a_lost_run_ends_as_one_that_was_not(experiment, lose, capsys):
 
 
 def test_a_run_keeps_the_clock_that_it_was_begun_with(experiment, lose, capsys):
-    """Begun when published clocks were the default, it goes on so, whatever is the default now; the same file anew has today's."""
-    plain, published = (
-        experiment(stem, epochs=3, model={**MODEL, **clock}) for stem, clock in (("old", {}), ("whole", {"clock": "linear"}))
-    )
+    """Begun when published clocks were the default, it goes on so; one of a file that asked for them does not, once that is deleted."""
+    published = {"epochs": 3, "model": {**MODEL, "clock": "linear"}}
     lose(1)
-    command("train", published, expect=1)
-    before = Run(Path("runs/whole-train-1"))
-    for name in ("resolved.json", "train/train.job.json"):
-        (before.folder / name).write_text((before.folder / name).read_text().replace("whole", "old"))
-    (before.folder / "experiment.yaml").write_text(plain.read_text())
-    before.write("status.json", {"command": "train", "digest": load_experiment(before).digest(), "state": "running"})
-    (before.folder / ".lock").unlink(missing_ok=True)
-    before.folder.rename("runs/old-train-1")
+    command("train", experiment("old", **published), expect=1)
+    plain, folders = experiment("old", epochs=3), [Path(f"runs/old-train-{number}") for number in (1, 2)]
+    command("train", plain)
+    assert [load_experiment(Run(folder)).model.clock for folder in folders] == ["linear", "gaps"]
+    (folders[0] / "experiment.yaml").write_text(plain.read_text())  # as it was left when the file needed not ask
     capsys.readouterr()
     command("train", plain)
     assert "taking up runs/old-train-1" in capsys.readouterr().err
-    command("train", published)
-    assert left(Path("runs/old-train-1/train")) == left(Path("runs/whole-train-1/train"))
-    command("train", plain)
-    assert [load_experiment(Run(Path(f"runs/old-train-{number}"))).model.clock for number in (1, 2)] == ["linear", "gaps"]
+    command("train", experiment("whole", **published))
+    assert left(folders[0] / "train") == left(Path("runs/whole-train-1/train"))
 
 
 def test_a_run_from_before_there_were_clocks_has_the_published_one(experiment, inline):
