@@ -227,7 +227,7 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     name, ranks = loading
     arguments = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
     samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
-    more = {"dropout": 0.2, "clock": "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
+    more = {"dropout": 0.2, "clock": "gaps" if task == "link" else "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
     chosen = stream_case.choice(model, **more)
     schedule = stream_case.planned(clicks[task], chosen, arguments, name, ranks)
     program = bind_program(
