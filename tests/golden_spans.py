@@ -60,7 +60,7 @@ def signals() -> Workload:
 def streams() -> Workload:
     data = stream_statistics(PreparedStream.of(stream(events=400, nodes=40, labels=True), Protocol(ranked=3)))
     hyper = Hyper(batch_size=7, fanout=(3,), events=EventHyper(sharing=SharingHyper(shared=0.25, theta=0.5)))
-    return Workload("streams", data, shape_for(choice("tgn"), data, hyper), hyper)
+    return Workload("streams", data, shape_for(choice("tgn", clock="linear"), data, hyper), hyper)
 
 
 @cache

@@ -63,8 +63,9 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     digest, before = experiment.digest(), _before(experiment).digest()
     for run in find_runs(root):
         status = run.status
-        same = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
-        if same and status.command == command and not run.complete and run.environment == dict(environment) and run.lock():
+        alike = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
+        same = alike and status.command == command and not run.complete
+        if same and run.environment == dict(environment) and run.lock():
             return run, True
     prefix = f"{experiment.name}-{command}-"
     numbers = (path.name.rsplit("-", 1)[1] for path in root.glob(f"{prefix}*"))
