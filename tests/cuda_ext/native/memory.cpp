@@ -156,6 +156,14 @@ int main() {
     return cs_stream_parts(1, 1, 1, one.data(), one.data(), zero.data(), 0, 0.0, node.data(), attention.data(), since.data(), held.data(),
                            counts.data(), clock.data(), part.data());
   });
+  const double pull = 0.0;
+  Column<int32_t> recent(3), read(1), home(1);
+  Column<int64_t> degree(1), listed(1), load(1), fetched(1);
+  starve("restream", part, [&] {
+    degree[0] = listed[0] = load[0] = fetched[0] = 0;
+    return cs_restream(1, 1, 1, 1, 0, 1, one.data(), one.data(), 1.0, 1.0, 1.0, 0.0, 0.0, &pull, home.data(), recent.data(), degree.data(),
+                       read.data(), listed.data(), load.data(), fetched.data(), part.data());
+  });
   Column<int32_t> bound(1);
   int32_t cpu = sched_getcpu();
   starve("bind", bound, [&] {

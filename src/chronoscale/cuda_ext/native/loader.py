@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 14
+ABI_VERSION = 15
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -89,6 +89,7 @@ _CPU: _Arguments = {
     "cs_launches": [*[c_int64] * 3, *[c_void_p] * 16],
     "cs_caches": [c_int64, c_void_p, c_void_p, *[c_int64] * 3, c_void_p],
     "cs_stream_parts": [*[c_int64] * 3, *[c_void_p] * 3, c_int, c_double, *[c_void_p] * 7],
+    "cs_restream": [*[c_int64] * 6, *[c_void_p] * 2, *[c_double] * 5, *[c_void_p] * 9],
     "cs_bind": [c_int, c_void_p],
     "cs_unbind": [],
     "cs_bound": [],

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define CS_ABI_VERSION 14
+#define CS_ABI_VERSION 15
 #define CS_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -168,6 +168,21 @@ CS_API int cs_caches(int64_t accesses, const int64_t* line, const int32_t* cache
 CS_API int cs_stream_parts(int64_t nodes, int64_t parts, int64_t events, const int32_t* src, const int32_t* dst, const double* time,
                            int average, double decay, int32_t* node, double* attention, double* since, int64_t* node_counts, int64_t* event_counts,
                            double* clock, int32_t* out_part);
+
+// Assigns parts to events src -> dst in one pass of a restreaming partitioner, in global batches of `batch` events of all parts, whole ones
+// but for the last of the last call; `first` is the number of the first event, a multiple of `batch`. In a batch a part reads the rows of
+// its events' ends, of their `fanout` latest events before the batch, and of those events' other ends. An event goes to the part with room
+// that has fewest bytes to fetch for those of its ends that the part has no event of in the batch, less pull [nodes, parts] of both ends,
+// plus `charge` for each event of the part; of equals to the one with fewest events, the lowest. Room: a part's events of a batch of n
+// exceed neither ceil((1 + batch_slack) * n / parts) nor, beyond n / parts rounded up, 1 + (1 + total_slack) * events so far / parts in all.
+// Carried from call to call: node [nodes], a part, -1 where all parts share it, -2 before its first event, with which it goes; zeros at
+// first, recent [nodes, fanout, 3] (other end, event, part) and degree [nodes]; reads [nodes, parts], batches in which a part reads a
+// node's row; slots [nodes, parts], recent events that it reads for a node; load [parts], events; event_rows [1], events read from other
+// parts, each once a batch and part. 2^31 events at most.
+CS_API int cs_restream(int64_t nodes, int64_t parts, int64_t fanout, int64_t batch, int64_t first, int64_t events, const int32_t* src,
+                       const int32_t* dst, double node_bytes, double event_bytes, double charge, double batch_slack, double total_slack,
+                       const double* pull, int32_t* node, int32_t* recent, int64_t* degree, int32_t* reads, int64_t* slots, int64_t* load,
+                       int64_t* event_rows, int32_t* out_part);
 
 // Computes FAST's compressed triple (section 5) of ids [rows, width], none negative: the unique ids, ascending, out_unique; the place of
 // each id among them, out_place; of the slots that are filled, the first counts[row] of each row, one row after another, which begin at
