@@ -24,7 +24,7 @@ from chronoscale.strategies.streams.spread.phase import ROWS
 from chronoscale.strategies.workload import EventHyper, SharingHyper
 
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
-POLICIES = ("shared-nodes", "metis", "distgl", "random")
+POLICIES = ("shared-nodes", "metis", "distgl", "random", "restream")
 NAMES = ("tgl-dist", "memshare-shared")
 KEPT = {"tgl-dist-kept": "tgl-dist", "memshare-kept": "memshare"}  # what fetches rows once, and what it has to equal
 PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-kept", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")

@@ -37,7 +37,7 @@ def count(data: str, strategy: str, ranks: int, setting: Setting) -> Passes:
     read = None
     for room in ROOM:
         shared, remote = (SHARED, THETA) if boundary else (0.0, 1.0)
-        distribution = StreamDistribution("shared-nodes", shared, None, boundary is None, remote, room)
+        distribution = StreamDistribution("shared-nodes", shared, None, boundary is None, remote, keeps=room)
         start = time.perf_counter()
         work = DistributedStream(stream, distribution, ranks).work(False, TOGETHER // ranks, sampling, 0, 1, True)
         figures = {"seconds": time.perf_counter() - start}

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fetched_rows import fetched_rows
 
+from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
 from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
-from chronoscale.batching.streams.ranks.distribution import StreamDistribution
+from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
+from chronoscale.batching.streams.ranks.remote_reads import count_fetched_rows
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets.generate.events import RandomStream
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.tcsr import TCSR
 
 RANKS, SIZE = 3, 40
 DATA = PreparedStream.of(EventStream.from_blocks(list(RandomStream(60, 900, 300, source_skew=0.9, destination_skew=0.9))), Protocol())
@@ -43,3 +50,21 @@ def test_each_rank_computes_the_ends_of_its_own_events(spread: StreamDistributio
             assert work.shared.reshape(-1, RANKS)[i].tolist() == shared
             assert computed.sum() == sum(shared) + sum(home[node] >= 0 for node in together)
     assert np.array_equal(work.sent.reshape(-1, RANKS).sum(1), work.come.reshape(-1, RANKS).sum(1))
+
+
+@pytest.mark.parametrize("policy", ["random", "restream", "shared-nodes"])
+@pytest.mark.parametrize(("share", "batch", "fanout"), [(0.0, 7, 2), (0.2, 40, 5)])
+def test_rows_that_are_fetched(policy: str, share: float, batch: int, fanout: int) -> None:
+    stream = DATA.whole.stream.span(0, 400)
+    parts = partition_stream(stream, 3, policy, share)
+    assignment = RankAssignment(BatchAssignment(range(400), 3, batch), parts)
+    rows = count_fetched_rows(IndexedStream(stream, TCSR.of(stream)), assignment, fanout)
+    assert rows == fetched_rows((stream.src, stream.dst), parts.node, parts.event, 3 * batch, fanout) and min(rows) > 0
+
+
+def test_a_rank_without_events_fetches_nothing() -> None:
+    ends = np.arange(4, dtype=np.int32)
+    stream = EventStream(4, ends, ends[::-1].copy(), np.arange(4))
+    parts = EventPartition(np.zeros(4, np.int32), np.zeros(4, np.int32), 3)
+    assignment = RankAssignment(BatchAssignment(range(4), 3, 1), parts)
+    assert count_fetched_rows(IndexedStream(stream, TCSR.of(stream)), assignment, 2) == (0, 0)

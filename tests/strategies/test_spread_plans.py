@@ -337,6 +337,13 @@ def test_how_neighbours_are_sampled() -> None:
     assert default is not None and default.decay == pytest.approx(1 / (int(t[-1]) - int(t[0])))
 
 
+def test_parts_are_made_for_the_batches_of_training() -> None:
+    given = replace(hyper("tgn", events=shared(policy="restream")), batch_size=17, fanout=(4, 2))
+    distribution = SPREAD["tgl-dist"].sharing.spread(given)
+    assert (distribution.policy, distribution.batch, distribution.neighbours) == ("restream", 17, 4)
+    assert str(distribution) == str(replace(distribution, batch=18, neighbours=5))  # in keys of counts, which have both
+
+
 def test_what_cannot_be_planned_is_one_line() -> None:
     workload = work("tgn", hyper("tgn", events=shared()))
     assert {"tgl-dist", "memshare", "mspipe", "disttgl"} <= set(SPREAD)

@@ -53,7 +53,7 @@ class StreamTraining(Training):
         0.2, description="share of the bytes of all features that a device keeps, of strategies with a cache"
     )
     presample: Size = Field(400, description="batches that are sampled before training to see which features are asked for most")
-    partition: Literal["shared-nodes", "metis", "distgl", "random"] = Field(
+    partition: Literal["shared-nodes", "metis", "distgl", "random", "restream"] = Field(
         "shared-nodes", description="what cuts the stream, of strategies that spread memory over ranks"
     )
     shared: Share = Field(0.1, description="share of the nodes, those of most events, that all parts have, where hot nodes are shared")

@@ -12,6 +12,7 @@ from chronoscale.datasets.arrays import Bool, Float64, Int32, release
 from chronoscale.datasets.streams.events import EventStream
 
 BLOCK = 1 << 20  # events that are read at a time
+BATCH, NEIGHBOURS = 600, 10  # of training, where nothing says how it will be
 EmitParts = Callable[[Int32], object]  # takes the parts of the next events
 
 
@@ -26,13 +27,16 @@ class EventBlock(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionRequest:
     """Request to a `Partitioner` to cut an event stream into `count` parts. shared bool [N]: nodes that all parts have. decay: how fast
-    attention to past events fades, by the stream's unit of time. seed: of what is random."""
+    attention to past events fades, by the stream's unit of time. seed: of what is random. batch: events a part in a batch of training, and
+    neighbours: latest events of a node that it reads, for partitioners that count what is read."""
 
     stream: EventStream
     count: int
     shared: Bool
     decay: float
     seed: int
+    batch: int = BATCH
+    neighbours: int = NEIGHBOURS
 
     def blocks(self) -> Iterator[EventBlock]:
         """Yield all events of the stream, in order, a block at a time. Pages of a mapped stream are given back to the system after each

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from chronoscale.batching.streams.partitioning.node_partitioners import partition_at_random, partition_by_metis
 from chronoscale.batching.streams.partitioning.partitioner import Partitioner
+from chronoscale.batching.streams.partitioning.restreaming_partitioner import RestreamingPartitioner
 from chronoscale.batching.streams.partitioning.streaming_partitioner import StreamingPartitioner
 from chronoscale.errors import unknown
 
@@ -14,6 +15,7 @@ PARTITIONERS: Mapping[str, Partitioner] = {
     "metis": partition_by_metis,
     "distgl": StreamingPartitioner("average"),
     "random": partition_at_random,
+    "restream": RestreamingPartitioner(),
 }
 
 

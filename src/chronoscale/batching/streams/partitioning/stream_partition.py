@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.partition import EVENT, EventPartition
-from chronoscale.batching.streams.partitioning.partitioner import BLOCK, PartitionRequest, elapsed_time
+from chronoscale.batching.streams.partitioning.partitioner import BATCH, BLOCK, NEIGHBOURS, PartitionRequest, elapsed_time
 from chronoscale.batching.streams.partitioning.policies import find_partitioner
+from chronoscale.batching.streams.partitioning.restreaming_partitioner import RestreamingPartitioner
 from chronoscale.batching.streams.partitioning.shared_nodes import most_active_nodes
 from chronoscale.datasets.arrays import Int32, release
 from chronoscale.datasets.atomic import atomic_folder
@@ -28,13 +29,16 @@ def partition_stream(
     seed: int = 0,
     trained: int | None = None,
     folder: Path | None = None,
+    batch: int = BATCH,
+    neighbours: int = NEIGHBOURS,
 ) -> EventPartition:
     """Partition an event stream into `count` parts, one a rank (MemShare §3.2, §5.4): every event in one, every node in one, but for those
     that are shared.
 
     policy: a name of `PARTITIONERS`. shared: the share of the nodes that all parts have, those of highest degree among the first `trained`
     events (`most_active_nodes`). decay: δ of eq. 8, by the stream's unit of time; None: 1 / (last time - first time). The paper has 1 /
-    (last time), with times as they come: of seconds since 1970 no event would fade. seed: of what is random.
+    (last time), with times as they come: of seconds since 1970 no event would fade. seed: of what is random. batch, neighbours: events a
+    part in a batch of training, and neighbours that it reads of an event's end; only `restream` asks.
 
     folder: results are files there, whole or not at all, and mapped: beyond them memory is a block of events and what the partitioner
     carries, however long the stream. What a folder has already is read, and refused where it is of another stream or other settings. Raises
@@ -52,8 +56,8 @@ def partition_stream(
         )
     fading = default_decay(stream) if decay is None else decay
     request, description = (
-        PartitionRequest(stream, count, mask, fading, seed),
-        describe_partition(stream, policy, count, shared, fading, seed, trained),
+        PartitionRequest(stream, count, mask, fading, seed, batch, neighbours),
+        describe_partition(stream, policy, count, shared, fading, seed, trained) + describe_training(policy, batch, neighbours),
     )
     if folder is None:
         event = np.empty(len(stream), np.int32)
@@ -86,6 +90,12 @@ def describe_partition(stream: EventStream, policy: str, count: int, shared: flo
     degrees = "all" if trained is None else f"the first {trained}"
     settings = f"{policy}, {count} parts, shared {shared!r}, decay {decay!r}, seed {seed}, degrees of {degrees} events"
     return f"{settings}, stream {hash_events(stream)}"
+
+
+def describe_training(policy: str, batch: int, neighbours: int) -> str:
+    """Describe for which training a stream is partitioned; '' where the partitioner does not ask."""
+    asks = isinstance(find_partitioner(policy), RestreamingPartitioner)
+    return f", for batches of {batch} and {neighbours} neighbours" if asks else ""
 
 
 def hash_events(stream: EventStream) -> str:

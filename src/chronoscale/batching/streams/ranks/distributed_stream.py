@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
-from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
+from chronoscale.batching.streams.partitioning.stream_partition import describe_training, partition_stream
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
@@ -44,11 +44,12 @@ class DistributedStream:
             return None
         folder = None
         if data.folder is not None:
-            key = f"{self.ranks} {distribution.policy} {distribution.shared} {distribution.decay}"
+            training = describe_training(distribution.policy, distribution.batch, distribution.neighbours)
+            key = f"{self.ranks} {distribution.policy} {distribution.shared} {distribution.decay}{training}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
         shared = distribution.shared if self.ranks > 1 else 0.0  # with nobody
         settings = distribution.policy, shared, distribution.decay, data.protocol.seed, data.split.train_end
-        return partition_stream(data.whole.stream, self.ranks, *settings, folder)
+        return partition_stream(data.whole.stream, self.ranks, *settings, folder, distribution.batch, distribution.neighbours)
 
     def source(self, validates: bool) -> IndexedStream:
         """Return the stream that batches are sampled from: all events for validation, those without hidden nodes for training."""

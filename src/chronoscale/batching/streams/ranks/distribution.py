@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.partitioner import BATCH, NEIGHBOURS
 from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.streams.event_numbers import EventNumbers
@@ -21,7 +22,8 @@ class StreamDistribution:
     time; None: one over the stream's span.
 
     newest: of all ranks' updates of a shared node in one iteration, only the last counts, and all ranks learn of it; else each rank has its
-    own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3).
+    own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3). batch,
+    neighbours: events a rank in a batch, and neighbours of an event's end, for partitioners that count what is read.
 
     keeps: how many rows of other ranks, of nodes and of events each, a rank keeps from batch to batch (`KeptRows`); 0: none.
     """
@@ -31,6 +33,8 @@ class StreamDistribution:
     decay: float | None = None
     newest: bool = True
     remote: float = 1.0
+    batch: int = field(default=BATCH, repr=False)  # keys of counts have both already
+    neighbours: int = field(default=NEIGHBOURS, repr=False)
     keeps: int = 0
 
     def __str__(self) -> str:

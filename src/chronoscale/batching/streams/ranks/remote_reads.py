@@ -16,6 +16,7 @@ from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
+from chronoscale.cuda_ext.scheduling.restream import FetchedRows
 from chronoscale.datasets.arrays import Int64
 
 
@@ -150,6 +151,24 @@ def count_distributed_batches(
                     counts[f"kept_{table_name}"][batch] = table.asked.size - missing.size
                     counts[f"served_{table_name}"][first : first + ranks] += asked
     return DistributedStatistics(**counts)
+
+
+def count_fetched_rows(source: IndexedStream, assignment: RankAssignment, fanout: int) -> FetchedRows:
+    """Count the rows that batches of ranks fetch of each other for the ends of events and their `fanout` latest neighbours, each once a
+    rank's batch, by sampling them all: without negatives, so that partitions are compared by what depends on them. Only for an assignment
+    with parts."""
+    nodes = events = 0
+    assert assignment.parts is not None
+    for iteration in range(assignment.iterations):
+        for rank in range(assignment.ranks):
+            if not (own := assignment.rank_events(iteration, rank)).size:
+                continue
+            roots = source.roots(own, np.empty((own.size, 0), np.int32), assignment.before(iteration, rank))
+            sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, Sampling((fanout,)))
+            of_nodes, of_events = rows_by_owner(sampled, source, LocalPart(assignment.parts, rank), True)
+            nodes += of_nodes.asked.size
+            events += of_events.asked.size
+    return FetchedRows(nodes, events)
 
 
 def _count_exchanged(arrays: dict[str, np.ndarray], counts: Int64, batches: slice, newest: bool) -> None:
