@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import command, one_line
+from fetched_rows import fetched_rows
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
 from chronoscale.batching.streams.partitioning.quality import PartitionQuality
@@ -39,15 +40,18 @@ def test_says_what_is_measured(folder: Path, capsys: pytest.CaptureFixture[str])
     assert isinstance(stream, EventStream)
     settings = ("--parts", 4, "--shared", 0.2, "--decay", 0.5, "--seed", 3, "--batch", 20, "--neighbours", 3)
     settings += ("--node-bytes", 8, "--edge-bytes", 6)
-    rows = partition_rows(capsys, folder, *settings, *("--policy", "random", "--policy", "shared-nodes", "--policy", "random"))
-    assert [row["policy"] for row in rows] == ["random", "shared-nodes"]
+    rows = partition_rows(capsys, folder, *settings, *("--policy", "random", "--policy", "restream", "--policy", "random"))
+    assert [row["policy"] for row in rows] == ["random", "restream"]
     for row in rows:
-        made = partition_stream(stream, 4, str(row["policy"]), 0.2, 0.5, 3)
+        made = partition_stream(stream, 4, str(row["policy"]), 0.2, 0.5, 3, batch=20, neighbours=3)
         quality = PartitionQuality.of(stream, made, 20)
         assert (row["shared"], row["cut"], row["remote"]) == (8, quality.cut_ratio, quality.remote_ratio)
         assert (row["max/mean"], row["worst"]) == (quality.balance.mean(), quality.balance.max())
         assert row["batches"] == {"max/mean": quality.balance.tolist(), "cut": quality.cut_ratios.tolist()}
         assert row["worst cut"] == quality.cut_ratios.max()
+        nodes, events = fetched_rows((stream.src, stream.dst), made.node, made.event, 80, 3)
+        assert (row["node rows"], row["event rows"], row["fetched bytes"]) == (nodes, events, 8 * nodes + 6 * events)
+        assert row["events max/mean"] == quality.events.max() / 225
         around = Remoteness.of(stream, made, 3, 80)
         for theta, key in ((0.1, "0.1"), (1.0, "1")):
             exact, printed = (
@@ -66,12 +70,25 @@ def test_tables_fit_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch.chdir(folder.parent)
     command("data", "partition", folder.name, "--parts", 3)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "B,", "θ=0.1", "B,", "θ=1", "seconds"]
-    assert lines[2].split()[:2] == ["shared-nodes", "4"]
+    assert lines[1].split() == ["policy", "node", "rows", "event", "rows", "MB", "cut", "total", "batch", "worst", "s"]
+    assert lines[2].split()[0] == "shared-nodes"
     assert [line.split()[0] for line in lines[4:]] == ["part", "0", "1", "2"]
     assert max(map(len, lines)) <= 80
     command("data", "partition", folder.name, "--parts", 3, "--neighbours", 0)
-    assert capsys.readouterr().out.splitlines()[1].split() == ["policy", "shared", "cut", "remote", "max/mean", "worst", "seconds"]
+    assert capsys.readouterr().out.splitlines()[1].split() == ["policy", "cut", "total", "batch", "worst", "s"]
+
+
+def test_bytes_are_the_widths_of_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of features that there are, else 172 numbers an event; of memory, 100 numbers a node, besides."""
+    src, dst = np.random.default_rng(1).integers(0, 9, (2, 60)).astype(np.int32)
+    bare = EventStream(9, src, dst, np.arange(60), name="bare")
+    wide = EventStream(9, src, dst, np.arange(60), np.zeros((60, 3), np.float32), node_features=np.zeros((9, 2), np.float32), name="wide")
+    for stream, node_bytes, event_bytes in ((bare, 400, 688), (wide, 408, 12)):
+        store.save(tmp_path / stream.name, stream)
+        (row,) = partition_rows(capsys, tmp_path / stream.name, "--parts", 2, "--batch", 5)
+        nodes, events = row["node rows"], row["event rows"]
+        assert isinstance(nodes, int) and isinstance(events, int) and nodes > 0 and events > 0
+        assert row["fetched bytes"] == nodes * node_bytes + events * event_bytes
 
 
 def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +104,7 @@ def test_keeps_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 def test_all_partitioners(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("dgl")
     rows = partition_rows(capsys, folder, "--parts", 3, "--policy", "all")
-    assert [row["policy"] for row in rows] == ["shared-nodes", "metis", "distgl", "random"]
+    assert [row["policy"] for row in rows] == ["shared-nodes", "metis", "distgl", "random", "restream"]
 
 
 @pytest.mark.parametrize(

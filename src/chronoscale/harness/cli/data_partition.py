@@ -9,8 +9,18 @@ import typer
 
 from chronoscale.harness.cli.options import AsJson
 from chronoscale.harness.cli.output import print_rows, stage
-from chronoscale.harness.data.partitioning import ALL, DETAIL, Cutting, by_part, events_of, named, row
-from chronoscale.strategies.memshare.communication import RowBytes
+from chronoscale.harness.data.partitioning import (
+    ALL,
+    DETAIL,
+    FEATURE_BYTES,
+    MEMORY_BYTES,
+    Cutting,
+    by_part,
+    events_of,
+    named,
+    row,
+    row_bytes,
+)
 
 
 def partition(
@@ -25,28 +35,31 @@ def partition(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is random.")] = 0,
     batch: Annotated[int, typer.Option(help="Events a part in a batch; balance is that of batches of parts x batch.")] = 3000,
-    neighbours: Annotated[int, typer.Option(min=0, help="Of a root, for the bytes fetched an event; 0: no estimate.")] = 10,
-    node_bytes: Annotated[int, typer.Option(min=0, help="Of a node's row and of its memory.")] = 400,
-    edge_bytes: Annotated[int, typer.Option(min=0, help="Of an event's features.")] = 688,
+    neighbours: Annotated[int, typer.Option(min=0, help="Of an event's end, whose rows are fetched; 0: rows are not counted.")] = 10,
+    node_bytes: Annotated[
+        int | None, typer.Option(min=0, help="Of a node's row.", show_default=f"{MEMORY_BYTES}, and the features that nodes have")
+    ] = None,
+    edge_bytes: Annotated[
+        int | None, typer.Option(min=0, help="Of an event's row.", show_default=f"the features of events, {FEATURE_BYTES} without any")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder that keeps the parts, and gives them if it has them; of several partitioners, a folder each in it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut a stream of events into parts, around the nodes that all share, and say what is cut and how even it is.
+    """Cut a stream of events into parts, around the nodes that all share, and say what they fetch of each other and how even they are.
 
-    cut: events whose ends have different parts, neither shared. remote: ends of events that the event's part does not have. max/mean: the
-    largest load of a part in a batch over the mean, mean of the batches, and the worst of them. B, θ: bytes fetched from other parts for an
-    event's ends, where that share of the remote neighbours is sampled, each row as often as it is read (MemShare, eq. 25, corrected).
+    node rows, event rows, MB: fetched from other parts for the ends of events and their latest neighbours, each once a batch, without
+    negatives. cut: events whose ends have different parts, neither shared. total: events of the largest part over the mean. batch, worst:
+    the same of each batch, the mean and the worst of them. s: seconds that cutting took. With --json more: shares of remote ends, and bytes
+    an event by MemShare's eq. 25.
     """
-    policies, cutting = (
-        named(policy or ["shared-nodes"]),
-        Cutting(parts, shared, decay, seed, batch, neighbours, RowBytes(node_bytes, edge_bytes, node_bytes)),
-    )
+    policies = named(policy or ["shared-nodes"])
     rows = []
     with stage(f"partitioning {name}") as on_progress:
         stream = events_of(name, seed)
+        cutting = Cutting(parts, shared, decay, seed, batch, neighbours, row_bytes(stream, node_bytes, edge_bytes))
         for one in policies:
             on_progress(one)
             rows.append(row(stream, one, cutting, out / one if out is not None and len(policies) > 1 else out))

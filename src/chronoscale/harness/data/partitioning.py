@@ -9,11 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chronoscale.batching.streams.partitioning.partition import EventPartition
+from chronoscale.batching.streams.partitioning.partitioner import NEIGHBOURS
 from chronoscale.batching.streams.partitioning.policies import PARTITIONERS, find_partitioner
 from chronoscale.batching.streams.partitioning.quality import PartitionQuality
 from chronoscale.batching.streams.partitioning.remoteness import Remoteness
 from chronoscale.batching.streams.partitioning.stream_partition import partition_stream
+from chronoscale.batching.streams.ranks.assignment import BatchAssignment
+from chronoscale.batching.streams.ranks.distribution import RankAssignment
+from chronoscale.batching.streams.ranks.remote_reads import count_fetched_rows
+from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 from chronoscale.harness.data.opening import open_data
 from chronoscale.harness.display.cell import Cell
@@ -21,8 +27,10 @@ from chronoscale.harness.keys.experiment import Data
 from chronoscale.strategies.memshare.communication import RowBytes, StreamCut, estimate_communication, published_communication
 
 ALL = "all"
-DETAIL = ("worst cut", "nodes", "events", "batches", "bytes", "digest")  # what JSON has besides
 THETAS = (0.1, 1.0)  # of remote neighbours, how many are sampled: MemShare's default share, and all
+ESTIMATES = tuple(f"fetched at {theta:g}" for theta in THETAS)
+DETAIL = ("shared", "remote", *ESTIMATES, "worst cut", "nodes", "events", "batches", "bytes", "digest")  # what JSON has besides
+MEMORY_BYTES, FEATURE_BYTES = 400, 688  # of rows: 100 numbers of a node's memory; 172 of an event's features, where the stream has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,7 @@ class Cutting:
     """Options of `chronoscale data partition`: how an event stream is cut, and how the cut is judged.
 
     shared: share of the nodes that all parts have. decay: of past events, by the stream's unit of time. batch: events a part in a batch.
-    neighbours: of a root, for the estimate of bytes that parts send each other; 0: no estimate. widths: bytes of a row.
+    neighbours: of an event's end, for the rows that parts fetch from each other; 0: rows are not counted. widths: bytes of a row.
     """
 
     parts: int
@@ -65,33 +73,61 @@ def events_of(name: str, seed: int) -> EventStream:
     return dataset
 
 
+def row_bytes(stream: EventStream, node: int | None, edge: int | None) -> RowBytes:
+    """Return the bytes of the rows that ranks fetch of a stream. node: of a node's row; None: its memory, MEMORY_BYTES, and the features
+    that nodes have. edge: of an event's row; None: the features that events have, FEATURE_BYTES where they have none."""
+    features, node_features = stream.features, stream.node_features
+    own = MEMORY_BYTES + (0 if node_features is None else node_features.itemsize * node_features.shape[1])
+    each = FEATURE_BYTES if features is None else features.itemsize * features.shape[1]
+    return RowBytes(own if node is None else node, each if edge is None else edge, MEMORY_BYTES if node is None else node)
+
+
 def row(stream: EventStream, policy: str, cutting: Cutting, folder: Path | None) -> dict[str, object]:
     """Cut an event stream by one partitioner, and return its row of the table of `chronoscale data partition`: column -> value.
 
-    It says what is cut, how even the parts are, and how long it took; columns in DETAIL are for JSON. policy: the partitioner's name.
-    folder: keeps the parts, and gives them if it has them; None: neither. Raises as `partition_stream`, and as `PartitionQuality.of`.
+    It says what is fetched and cut, how even the parts are, and how long it took; columns in DETAIL are for JSON. policy: the
+    partitioner's name. folder: keeps the parts, and gives them if it has them; None: neither. Raises as `partition_stream`, and as
+    `PartitionQuality.of`.
     """
     start = time.perf_counter()
-    parts = partition_stream(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, folder=folder)
+    training = (cutting.batch, cutting.neighbours or NEIGHBOURS)
+    parts = partition_stream(stream, cutting.parts, policy, cutting.shared, cutting.decay, cutting.seed, None, folder, *training)
     spent = time.perf_counter() - start
     division = PartitionQuality.of(stream, parts, cutting.batch)
-    balance, (fetched, terms) = division.balance, _communication(stream, parts, cutting)
+    balance, (estimates, terms) = division.balance, _communication(stream, parts, cutting)
     mean, worst = (float(balance.mean()), float(balance.max())) if balance.size else (math.nan, math.nan)
+    total = float(division.events.max() / division.events.mean()) if len(stream) else math.nan
     return {
         "policy": policy,
-        "shared": division.shared,
+        **_fetched(stream, parts, cutting),
         "cut": _percent(division.cut_ratio),
-        "remote": _percent(division.remote_ratio),
-        "max/mean": _ratio(mean),
+        "total": Cell(total, _ratio(total).text, "events max/mean"),
+        "batch": Cell(mean, _ratio(mean).text, "max/mean"),
         "worst": _ratio(worst),
-        **fetched,
-        "seconds": Cell(spent, f"{spent:.2f}"),
+        "s": Cell(spent, f"{spent:.2f}", "seconds"),
+        "shared": division.shared,
+        "remote": division.remote_ratio,
+        **estimates,
         "worst cut": float(division.cut_ratios.max(initial=0.0)),
         "nodes": division.nodes.tolist(),
         "events": division.events.tolist(),
         "batches": {"max/mean": balance.tolist(), "cut": division.cut_ratios.tolist()},
         "bytes": terms,
         "digest": parts.digest,
+    }
+
+
+def _fetched(stream: EventStream, parts: EventPartition, cutting: Cutting) -> dict[str, object]:
+    """Rows that ranks fetch in one pass over a partitioned stream, and their bytes."""
+    if not cutting.neighbours:
+        return {}
+    assignment = RankAssignment(BatchAssignment(range(len(stream)), parts.count, cutting.batch), parts)
+    rows = count_fetched_rows(IndexedStream(stream, TCSR.of(stream)), assignment, cutting.neighbours)
+    fetched = rows.nodes * cutting.widths.node + rows.events * cutting.widths.edge
+    return {
+        "node rows": Cell(rows.nodes, f"{rows.nodes:,}"),
+        "event rows": Cell(rows.events, f"{rows.events:,}"),
+        "MB": Cell(fetched, f"{fetched / 1e6:,.1f}", "fetched bytes"),
     }
 
 
@@ -105,7 +141,7 @@ def _communication(stream: EventStream, parts: EventPartition, cutting: Cutting)
     for theta in THETAS:
         exact = estimate_communication(remoteness, cutting.widths, theta)
         printed = published_communication(StreamCut.of(remoteness), cutting.widths, cutting.neighbours, theta)
-        columns[f"B, θ={theta:g}"] = Cell(each := exact.fetched / max(remoteness.events, 1), f"{each:,.0f}", f"fetched at {theta:g}")
+        columns[f"fetched at {theta:g}"] = exact.fetched / max(remoteness.events, 1)
         terms[f"{theta:g}"] = {
             variant: {name: value / max(remoteness.events, 1) for name, value in asdict(rows).items()}
             for variant, rows in (("exact", exact), ("as-published", printed))
