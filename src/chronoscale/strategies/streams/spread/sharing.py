@@ -74,9 +74,9 @@ class Sharing:
             return StreamDistribution("", newest=False)
         settings = hyper.events.sharing
         remote = settings.theta if self.negatives else 1.0
-        shared, newest, keeps = settings.shared * self.shared, self.synchronised == "all", settings.kept * self.kept
-        reads = hyper.batch_size, *hyper.fanout[:1]
-        return StreamDistribution(settings.policy, shared, settings.decay, newest, remote, *reads, keeps=keeps)
+        shared, newest = settings.shared * self.shared, self.synchronised == "all"
+        own = StreamDistribution(settings.policy, shared, settings.decay, newest, remote, hyper.batch_size, *hyper.fanout[:1])
+        return replace(own, keeps=settings.kept * self.kept)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """Return how neighbours are sampled under this sharing, each node and edge of a batch once (MemShare §4.3).
