@@ -35,9 +35,9 @@ from chronoscale.strategies.trace import Trace
 
 WIDTHS: dict[str, Any] = {"hidden": 100, "time": 100, "heads": 2, "dropout": 0.1}  # as the rival's
 OURS: dict[str, dict[str, Any]] = {
-    "tgn": {"name": "tgn"},
+    "tgn": {"name": "tgn", "clock": "linear"},
     "tgn-both": {"name": "tgn", "clock": "both"},
-    "tgat": {"name": "tgat", "inputs": 0},
+    "tgat": {"name": "tgat", "inputs": 0, "clock": "linear"},
     "tgat-both": {"name": "tgat", "inputs": 0, "clock": "both"},
     "tgat-both-random": {"name": "tgat", "inputs": 100, "clock": "both", "layers": 2},
 }
