@@ -176,7 +176,10 @@ def of_training(**training: object) -> dict[str, object]:
         (of_training(sent=2), "training.sent: expected at most 1 (got 2)"),
         (of_training(decay=-1), "training.decay: expected at least 0 (got -1)"),
         (of_training(staleness=0), "training.staleness: expected more than 0 (got 0)"),
-        (of_training(partition="metris"), "training.partition: expected 'shared-nodes', 'metis', 'distgl' or 'random' (got 'metris')"),
+        (
+            of_training(partition="metris"),
+            "training.partition: expected 'shared-nodes', 'metis', 'distgl', 'random' or 'restream'",
+        ),
         (of_training(thetta=0.1), "unknown key 'training.thetta'; did you mean 'training.theta'?"),
         (of_training(adaptive=1), "training.adaptive: expected true or false (got 1)"),
         (of_training(sampling="uniform"), "training.sampling: boundary decay is of the most recent neighbours, got 'uniform'"),

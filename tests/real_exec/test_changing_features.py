@@ -143,17 +143,15 @@ def test_features_lie_on_the_device_as_long_as_planned(model, reuse):
     assert most == 200 * 2 * 4 * (4 if model == "evolvegcn-h" and reuse.groups else 1)
 
 
-@pytest.mark.parametrize(("model", "kept"), [("evolvegcn-h", 3), ("evolvegcn-o", 0)])
-def test_planned_memory_has_features_that_are_read_again(model, kept):
-    """What lies on the device when a pair's first group ends: with summaries, which the second group makes anew, its features as well."""
-    held = []
+@pytest.mark.parametrize(("model", "stay"), [("evolvegcn-h", True), ("evolvegcn-o", False)])
+def test_planned_memory_has_features_that_gradient_passes_read(model, stay):
+    """Those that a summary is made of, until its group's pass; others go once they are transformed."""
     for reuse in (BOTH, FIRST):
         work = work_of(model)
         schedule = lower("x", work, deal(work.groups, 1, 2), reuse, SLOW_BUS, uniform_forms(21))
-        balance = schedule.alloc - schedule.free
-        held.append(int(balance[: schedule.tasks(Op.BACKWARD)[0]].sum()))
-        assert balance.sum() == 0
-    assert held[0] - held[1] == kept * 200 * 2 * 4
+        loaded = len(schedule.tasks(Op.H2D))
+        assert schedule.free[schedule.tasks(Op.TRANSFORM)].sum() == (0 if stay else loaded * 200 * 2 * 4)
+        assert (schedule.alloc - schedule.free).sum() == 0
 
 
 def test_increments_of_other_features_are_refused():
