@@ -177,12 +177,14 @@ def ranks(tmp_path_factory, request):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "count"), fast(SPREAD, lambda _, run: run[1] == 2))
 def test_ranks_are_one_with_a_larger_batch(ranks, model, count):
+    """Rounding may turn two neighbours of a ranking round."""
     single = ranks[model, "1", "0"]
     for rank in range(count):
         first = ranks[model, str(count), str(rank)]
         assert first.keys() == single.keys()
         for name, value in first.items():
-            np.testing.assert_allclose(value, single[name], atol=1e-4, err_msg=f"rank {rank}: {name}")
+            atol = 0.02 if name.startswith("score ") else 1e-4
+            np.testing.assert_allclose(value, single[name], atol=atol, err_msg=f"rank {rank}: {name}")
 
 
 @pytest.mark.parametrize(("one", "other"), fast(WAYS, lambda _, ways: ways[1] in ("etc", "simple", "fast", "fast-merged")))
