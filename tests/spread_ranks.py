@@ -26,8 +26,8 @@ from chronoscale.strategies.workload import EventHyper, SharingHyper
 MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
 POLICIES = ("shared-nodes", "metis", "distgl", "random", "restream")
 NAMES = ("tgl-dist", "memshare-shared")
-KEPT = {"tgl-dist-kept": "tgl-dist", "memshare-kept": "memshare"}  # what fetches rows once, and what it has to equal
-PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-kept", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
+CACHED = {"tgl-dist-cached": "tgl-dist", "memshare-cached": "memshare"}  # what caches other ranks' rows, and what it has to equal
+PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-cached", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
 OTHERS = ("memshare-history", "memshare-decay", "memshare-negatives")
 
 
@@ -103,9 +103,9 @@ def cases():
         for model in ("tgn", "apan"):
             yield f"{name},{model}", (name, model, 1, sharing())
     for model, layers in MODELS:
-        yield f"tgl-dist-kept,{model},{layers}", ("tgl-dist-kept", model, layers, sharing())
-    for name, model in (("tgl-dist-kept", "tgn"), ("tgl-dist-kept", "apan"), ("memshare-kept", "tgn")):
-        yield f"{name},{model},1,little", (name, model, 1, sharing(kept=3))
+        yield f"tgl-dist-cached,{model},{layers}", ("tgl-dist-cached", model, layers, sharing())
+    for name, model in (("tgl-dist-cached", "tgn"), ("tgl-dist-cached", "apan"), ("memshare-cached", "tgn")):
+        yield f"{name},{model},1,little", (name, model, 1, sharing(remote_cache=3))
     yield "memshare,published", ("memshare", "tgn", 1, sharing(alpha=0.0))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pairwise import cover, fast
 from rank_cases import parameters, run_on_ranks
-from spread_ranks import KEPT, MODELS, NAMES, PIPELINED, cases
+from spread_ranks import CACHED, MODELS, NAMES, PIPELINED, cases
 from stream_case import choice, hyper, planned, prepared, unix_stream
 from stream_ranks import GLOBAL
 from stream_ranks import train_and_collect as train_on_one_rank
@@ -27,18 +27,18 @@ FAST = {  # every strategy, with either model in turn
         (SPREAD[i], 2)
         for i in cover([(name, (model, layers), given.sharing.policy) for name, model, layers, given in map(CASES.get, SPREAD)])
     ),
-    *((label, 2) for i, label in enumerate(OTHERS) if CASES[label][0] not in KEPT and i % 2 == i // 2 % 2),
-    *((label, 2) for label in ("tgl-dist-kept,tgn,1", "tgl-dist-kept,apan,1,little")),
+    *((label, 2) for i, label in enumerate(OTHERS) if CASES[label][0] not in CACHED and i % 2 == i // 2 % 2),
+    *((label, 2) for label in ("tgl-dist-cached,tgn,1", "tgl-dist-cached,apan,1,little")),
     *((f"{name},{model}", 2) for name in ("memshare", "disttgl") for model in ("tgn", "apan")),
     ("tgl-dist,tgn,2", 4),
     ("memshare,tgn", 4),
 }
 
 
-def unkept(label):
+def uncached(label):
     """The case that fetches rows in every batch."""
     name, model, layers, _ = CASES[label]
-    return f"{KEPT[name]},{model}" + f",{layers}" * (KEPT[name] in NAMES)
+    return f"{CACHED[name]},{model}" + f",{layers}" * (CACHED[name] in NAMES)
 
 
 def runs(labels):
@@ -52,7 +52,7 @@ def ranks(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("spread")
     prepared(folder, unix_stream(features=2))
     asked = [(call["label"], call["count"]) for call in parameters(request) if "label" in call]
-    rivals = [(unkept(label), count) for label, count in asked if CASES[label][0] in KEPT]
+    rivals = [(uncached(label), count) for label, count in asked if CASES[label][0] in CACHED]
     cases = dict.fromkeys([*asked, *rivals])
     run_on_ranks("spread_ranks", folder, {count: [label for label, on in cases if on == count] for count in (2, 4)})
     return folder, {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in sorted(folder.glob("*-*-*.npz"))}
@@ -87,15 +87,15 @@ def test_lanes_that_overlap_change_no_bit(ranks, label, count):
         assert all(np.array_equal(first[key], other[key], equal_nan=True) for key in first)
 
 
-@pytest.mark.parametrize(("label", "count"), runs(label for label in CASES if CASES[label][0] in KEPT))
+@pytest.mark.parametrize(("label", "count"), runs(label for label in CASES if CASES[label][0] in CACHED))
 def test_rows_that_are_fetched_once_change_no_bit(ranks, label, count):
     """But fewer are fetched, also where there is room for three rows alone; APAN's mail changes nearly all of nine nodes in every batch."""
     for rank in range(count):
-        kept, fetched = (ranks[1][key, str(count), str(rank)] for key in (label, unkept(label)))
-        counts = {key for key in kept if "exchanged" in key or key.endswith("fetched_bytes")}
-        assert kept.keys() == fetched.keys() and counts
-        assert all(np.array_equal(kept[key], fetched[key], equal_nan=True) for key in kept.keys() - counts)
-        assert 0 < kept["first fetched_bytes"] <= fetched["first fetched_bytes"] - (CASES[label][1] != "apan")
+        cached, fetched = (ranks[1][key, str(count), str(rank)] for key in (label, uncached(label)))
+        counts = {key for key in cached if "exchanged" in key or key.endswith("fetched_bytes")}
+        assert cached.keys() == fetched.keys() and counts
+        assert all(np.array_equal(cached[key], fetched[key], equal_nan=True) for key in cached.keys() - counts)
+        assert 0 < cached["first fetched_bytes"] <= fetched["first fetched_bytes"] - (CASES[label][1] != "apan")
 
 
 @pytest.mark.parametrize(("label", "count"), runs(CASES))

@@ -97,4 +97,5 @@ def test_strategies_on_streams_that_train_alike(jobs: dict[str, Job]) -> None:
     plans = {item.label: Schedule.load(Path(item.schedule)) for item in jobs["tgn"].items}
     assert len({plans[name].mathematics for name in ("sequential", "tgl", "etc", "taser", "simple", "fast")}) == 1
     assert len({plans[name].mathematics for name in ("tgl", "tgl-unique", "memshare", "mspipe", "disttgl")}) == 5
+    assert all(plans[name].mathematics == plans[f"{name}-cached"].mathematics for name in ("tgl-dist", "memshare"))
     assert plans["tgl"].targets == len(range(round(0.7 * family_jobs.REHEARSED.events)))

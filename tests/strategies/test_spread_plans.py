@@ -291,19 +291,20 @@ def test_shared_rows_are_not_requested() -> None:
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["tgl-dist", "memshare"])
-def test_kept_rows_are_held_and_not_fetched(name: str) -> None:
+def test_cached_rows_are_allocated_and_not_fetched(name: str) -> None:
     """What a rank reads of its own part, and holds of others until the batch is over, is the same; less is asked for and sent."""
     given = hyper("tgn", 3, events=shared())
-    plain, kept = (plan(f"{name}{way}", work("tgn", given, data(300, 30)), 3) for way in ("", "-kept"))
+    plain, cached = (plan(f"{name}{way}", work("tgn", given, data(300, 30)), 3) for way in ("", "-cached"))
     for op, column in ((Op.GATHER, "rows"), (Op.MEMORY_READ, "rows"), (Op.H2D, "bytes"), (Op.BACKWARD, "free")):
-        of_op = [getattr(each, column)[each.op == op] for each in (plain, kept)]
+        of_op = [getattr(each, column)[each.op == op] for each in (plain, cached)]
         assert np.array_equal(*of_op) and of_op[0].any(), op
     for layer in (IDS, ROWS):
-        plain_rows, kept_rows = ((each.op == Op.ALLTOALL) & (each.layer == layer) for each in (plain, kept))
-        assert (kept.bytes[kept_rows] <= plain.bytes[plain_rows]).all() and kept.bytes[kept_rows].sum() < plain.bytes[plain_rows].sum()
-        assert np.array_equal(kept.alloc[kept_rows], plain.alloc[plain_rows])
+        plain_rows, cached_rows = ((each.op == Op.ALLTOALL) & (each.layer == layer) for each in (plain, cached))
+        fetched, every = cached.bytes[cached_rows], plain.bytes[plain_rows]
+        assert (fetched <= every).all() and fetched.sum() < every.sum()
+        assert np.array_equal(cached.alloc[cached_rows], plain.alloc[plain_rows])
     features = 4 * shape_for(choice("tgn"), stream_statistics(data(300, 30)), given).edge
-    assert kept.resident - plain.resident > 300 * features > 0  # of all events, and all nodes
+    assert cached.resident - plain.resident > 300 * features > 0  # of all events, and all nodes
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,23 @@ from chronoscale.strategies.baselines.streams import (
     TASER,
     TGL,
     TGL_DIST,
-    TGL_DIST_KEPT,
+    TGL_DIST_CACHED,
     TGL_UNIQUE,
 )
 from chronoscale.strategies.fast.fast import CACHED, COMPRESSED, EVEN, FAST, FAST_MERGED, NONE, SC, SC_TE, SC_TE_TA
 from chronoscale.strategies.flaredtdg.strategy import FLAREDTDG, FULL_HISTORY, IN_ORDER, RECENT_ONLY, RECENT_STATES, REMAPPED, ROUND_ROBIN
-from chronoscale.strategies.memshare.memshare import DECAY, HISTORY, KEPT, LOCAL, MEMSHARE, NEGATIVES, NEVER, RECENT, SHARED, UPDATED
+from chronoscale.strategies.memshare.memshare import (
+    DECAY,
+    HISTORY,
+    LOCAL,
+    MEMSHARE,
+    MEMSHARE_CACHED,
+    NEGATIVES,
+    NEVER,
+    RECENT,
+    SHARED,
+    UPDATED,
+)
 from chronoscale.strategies.pgt_index.index_batching import DIST_INDEX, GEN_DIST_INDEX, GPU_INDEX, INDEX
 from chronoscale.strategies.plugins import load_entry_point, load_file, names_file
 from chronoscale.strategies.real.greedy import REAL_G
@@ -44,7 +55,7 @@ _OURS: tuple[Strategy, ...] = (
     PGT, DDP, DDP_BATCH, INDEX, GPU_INDEX, DIST_INDEX, GEN_DIST_INDEX,
     SEQUENTIAL, TGL, TGL_UNIQUE, ETC, TASER, SIMPLE, FAST, FAST_MERGED, COMPRESSED, CACHED, EVEN,
     NONE, SC, SC_TE, SC_TE_TA,
-    TGL_DIST, TGL_DIST_KEPT, MSPIPE, DISTTGL, MEMSHARE, KEPT, SHARED, HISTORY, DECAY, NEGATIVES, RECENT, LOCAL, UPDATED, NEVER,
+    TGL_DIST, TGL_DIST_CACHED, MSPIPE, DISTTGL, MEMSHARE, MEMSHARE_CACHED, SHARED, HISTORY, DECAY, NEGATIVES, RECENT, LOCAL, UPDATED, NEVER,
 )  # fmt: skip
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _OURS}
 

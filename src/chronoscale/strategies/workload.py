@@ -149,8 +149,8 @@ class SharingHyper:
     shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
     fan-out (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory
     may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of
-    shared nodes that alpha lets through, which a plan has to assume. kept: rows of other ranks, of nodes and of events each, that a rank
-    keeps, of strategies that fetch rows once.
+    shared nodes that alpha lets through, which a plan has to assume. remote_cache: rows of other ranks, of nodes and of events
+    each, that a rank caches, of strategies that fetch rows once.
     """
 
     policy: str = "shared-nodes"
@@ -162,7 +162,7 @@ class SharingHyper:
     staleness: int = 1
     adaptive: bool = False
     sent: float = 0.1
-    kept: int = 65_536
+    remote_cache: int = 65_536
 
     def __post_init__(self) -> None:
         if not 0 <= self.shared < 1:
@@ -170,8 +170,8 @@ class SharingHyper:
         for name, value, most in (("theta", self.theta, 1), ("alpha", self.alpha, 2), ("sent", self.sent, 1)):
             if not 0 <= value <= most:
                 raise UserError(f"training.{name}: expected 0 to {most}, got {value:g}")
-        if self.kept < 1:
-            raise UserError(f"training.kept: expected at least 1 row, got {self.kept}")
+        if self.remote_cache < 1:
+            raise UserError(f"training.remote_cache: expected at least 1 row, got {self.remote_cache}")
         if self.staleness < 1:
             raise UserError(f"training.staleness: expected at least 1 iteration, got {self.staleness}")
 

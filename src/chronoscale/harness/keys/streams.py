@@ -68,8 +68,8 @@ class StreamTraining(Training):
     )
     adaptive: bool = Field(False, description="let theta and alpha follow the times that are measured in the first epochs")
     sent: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of changes that alpha lets through, as plans assume")
-    kept: Size = Field(
-        65_536, description="rows of other ranks, of nodes and of events each, that a rank keeps, of strategies that fetch rows once"
+    remote_cache: Size = Field(
+        65_536, description="rows of other ranks, of nodes and of events each, that a rank caches, of strategies that fetch rows once"
     )
     staleness: Size = Field(1, description="iterations that memory may be behind, of mspipe")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
@@ -116,7 +116,9 @@ class StreamExperiment(Experiment):
     def hyper(self) -> Hyper:
         """Hyper-parameters of the experiment that strategies plan with."""
         t = self.training
-        sharing = SharingHyper(t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent, t.kept)
+        sharing = SharingHyper(
+            t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent, t.remote_cache
+        )
         return Hyper(
             batch_size=t.batch_size,
             fanout=t.fanout,

@@ -59,12 +59,12 @@ TGL_DIST = SpreadStrategy(
     Sharing(),
     summary="Node memory and features are cut into one part a GPU; remote rows are fetched before a batch and written back after.",
 )
-TGL_DIST_KEPT = SpreadStrategy(
-    "tgl-dist-kept",
+TGL_DIST_CACHED = SpreadStrategy(
+    "tgl-dist-cached",
     "tgl-dist whose remote rows are fetched once",
     "ours",
-    Sharing(kept=True),
-    summary="As tgl-dist, but each GPU keeps remote rows until an event changes them: the same losses with fewer bytes fetched.",
+    Sharing(cached=True),
+    summary="As tgl-dist, but each GPU caches remote rows until an event changes them: the same losses with fewer bytes fetched.",
 )
 MSPIPE = SpreadStrategy(
     "mspipe",

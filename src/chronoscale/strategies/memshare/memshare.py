@@ -16,12 +16,12 @@ MEMSHARE = SpreadStrategy(
     summary="Each GPU has a part of the node memory and a copy of the hot nodes; local neighbours are preferred, communication overlaps.",
 )
 
-KEPT = SpreadStrategy(
-    "memshare-kept",
+MEMSHARE_CACHED = SpreadStrategy(
+    "memshare-cached",
     "memshare whose remote rows are fetched once",
     "ours",
-    replace(ALL, kept=True),
-    summary="As memshare, but each GPU keeps remote rows until an event changes them: the same losses with fewer bytes fetched.",
+    replace(ALL, cached=True),
+    summary="As memshare, but each GPU caches remote rows until an event changes them: the same losses with fewer bytes fetched.",
 )
 
 # The ladder of Figure 11: each rung adds one part to the one before, from tgl-dist on.

@@ -109,7 +109,7 @@ class DistributedStream:
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
         assignment = self.assignment(part, size, limit, every, validates)
-        key = f"spread kept {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
+        key = f"spread cached {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
         return data.cache.counts(
             key, assignment.iterations * self.ranks, DistributedStatistics, lambda: self._count(assignment, validates, sampling, edges)
         )

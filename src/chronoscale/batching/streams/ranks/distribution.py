@@ -25,7 +25,7 @@ class StreamDistribution:
     own. remote: probability that an event's negative is drawn from all destinations; else from those that the rank has (§4.3). batch,
     neighbours: events a rank in a batch, and neighbours of an event's end, for partitioners that count what is read.
 
-    keeps: how many rows of other ranks, of nodes and of events each, a rank keeps from batch to batch (`KeptRows`); 0: none.
+    cached_rows: how many rows of other ranks, of nodes and of events each, a rank caches from batch to batch (`RemoteRowCache`); 0: none.
     """
 
     policy: str = "shared-nodes"
@@ -35,7 +35,7 @@ class StreamDistribution:
     remote: float = 1.0
     batch: int = field(default=BATCH, repr=False)  # keys of counts have both already
     neighbours: int = field(default=NEIGHBOURS, repr=False)
-    keeps: int = 0
+    cached_rows: int = 0
 
     def __str__(self) -> str:
         """Return the text in keys of counts on disk, which knows this class by its first name."""

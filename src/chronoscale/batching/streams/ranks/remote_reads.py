@@ -11,7 +11,7 @@ from chronoscale.batching.streams.counts import BatchCounts
 from chronoscale.batching.streams.partitioning.partition import SHARED
 from chronoscale.batching.streams.ranks.contributions import Contributions, compute_contributions
 from chronoscale.batching.streams.ranks.distribution import RankAssignment, StreamDistribution
-from chronoscale.batching.streams.ranks.kept_rows import KeptRows, PlacedRows
+from chronoscale.batching.streams.ranks.remote_row_cache import CacheLookup, RemoteRowCache
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
@@ -26,7 +26,7 @@ class DistributedStatistics(BatchCounts):
     iteration, int64 [B]; `targets` [B, hops + 1] and `sampled` [B, hops] one for each level or hop.
 
     events, roots, targets, sampled, nodes, edges: of the batch and what is sampled for it. asked_*, served_*: rows that the rank asks
-    others for, and that others ask it for; kept_*: rows of other ranks that it has from earlier (`KeptRows`). Contributions to node
+    others for, and that others ask it for; cached_*: rows of other ranks that it has from earlier (`RemoteRowCache`). Contributions to node
     memory: computed by the rank, sent to other ranks, come from them, and settled in rows that it has; shared: to shared nodes, computed by
     the rank; everywhere: the same by all ranks.
     """
@@ -41,8 +41,8 @@ class DistributedStatistics(BatchCounts):
     asked_edges: Int64
     served_nodes: Int64
     served_edges: Int64
-    kept_nodes: Int64
-    kept_edges: Int64
+    cached_nodes: Int64
+    cached_edges: Int64
     computed: Int64
     sent: Int64
     come: Int64
@@ -63,13 +63,15 @@ class RowsByOwner:
         self.counts = np.bincount(home[away], minlength=ranks)
         self.own = int(ids.size - self.counts.sum())
 
-    def missing(self, placed: PlacedRows | None) -> tuple[np.ndarray, Int64]:
-        """Return the rows that the rank asks others for, rank by rank, and how many of each, int64 [ranks]: without those that it keeps,
-        where `placed` says so."""
-        if placed is None:
+    def missing(self, lookup: CacheLookup | None) -> tuple[np.ndarray, Int64]:
+        """Return the rows that the rank asks others for, rank by rank, and how many of each, int64 [ranks].
+
+        lookup: a cache's answer for `asked`, whose misses these are; None: all are.
+        """
+        if lookup is None:
             return self.asked, self.counts
-        owner = np.repeat(np.arange(self.counts.size), self.counts)[~placed.kept]
-        return self.asked[~placed.kept], np.bincount(owner, minlength=self.counts.size)
+        owner = np.repeat(np.arange(self.counts.size), self.counts)[~lookup.hit]
+        return self.asked[~lookup.hit], np.bincount(owner, minlength=self.counts.size)
 
     @property
     def asked(self) -> np.ndarray:
@@ -102,10 +104,10 @@ def iteration_contributions(
     return compute_contributions(source, whole, assignment.part_of(whole), assignment.parts.node, distribution.newest, delivers)
 
 
-def kept_rows(source: IndexedStream, assignment: RankAssignment, distribution: StreamDistribution, delivers: int) -> KeptRows:
-    """Return the rows of others that a rank keeps through an assignment's iterations, none yet. delivers: as `iteration_contributions`."""
+def remote_row_cache(source: IndexedStream, assignment: RankAssignment, distribution: StreamDistribution, delivers: int) -> RemoteRowCache:
+    """Return an empty cache of other ranks' rows for an assignment's iterations on a rank. delivers: to how many neighbours mail goes."""
     events = len(source.stream) if source.numbers is None else int(source.numbers[-1]) + 1
-    return KeptRows(source, assignment, delivers, events, distribution.keeps)
+    return RemoteRowCache(source, assignment, delivers, events, distribution.cached_rows)
 
 
 RankNegatives = Callable[[Int64, int], np.ndarray]  # negatives [B, k] of a rank's events
@@ -122,8 +124,8 @@ def count_distributed_batches(
 ) -> DistributedStatistics:
     """Count the rows that the batches of all ranks read of each other, for planners, by sampling them all. negatives(events, rank): gives
     the negatives of a rank's events; seed: of sampling; edges: whether a model reads features of sampled events."""
-    hops, ranks, keeps = len(sampling.fanouts), assignment.ranks, distribution.keeps if assignment.parts is not None else 0
-    kept = [kept_rows(source, assignment, distribution, sampling.delivers) for _ in range(ranks)] if keeps else []
+    hops, ranks, caching = len(sampling.fanouts), assignment.ranks, bool(distribution.cached_rows) and assignment.parts is not None
+    caches = [remote_row_cache(source, assignment, distribution, sampling.delivers) for _ in range(ranks)] if caching else []
     counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
     for iteration in range(assignment.iterations):
         first, apart = iteration * ranks, range(ranks) if assignment.parts is None else range(1)
@@ -144,11 +146,11 @@ def count_distributed_batches(
             counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
             if local_part is not None:
                 tables = rows_by_owner(sampled, source, local_part, edges)
-                placed = kept[rank].ask(iteration, *(table.asked for table in tables)) if keeps else (None, None)
-                for table_name, table, at in zip(("nodes", "edges"), tables, placed, strict=True):
-                    missing, asked = table.missing(at)
+                lookups = caches[rank].look_up(iteration, *(table.asked for table in tables)) if caching else (None, None)
+                for table_name, table, lookup in zip(("nodes", "edges"), tables, lookups, strict=True):
+                    missing, asked = table.missing(lookup)
                     counts[f"asked_{table_name}"][batch] = missing.size
-                    counts[f"kept_{table_name}"][batch] = table.asked.size - missing.size
+                    counts[f"cached_{table_name}"][batch] = table.asked.size - missing.size
                     counts[f"served_{table_name}"][first : first + ranks] += asked
     return DistributedStatistics(**counts)
 

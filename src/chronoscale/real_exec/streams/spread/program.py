@@ -14,7 +14,7 @@ from torch import Tensor
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
 from chronoscale.batching.streams.ranks.distribution import RankAssignment
-from chronoscale.batching.streams.ranks.remote_reads import kept_rows
+from chronoscale.batching.streams.ranks.remote_reads import remote_row_cache
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.datasets.streams.event_numbers import relative_to, row_index
@@ -69,9 +69,9 @@ class SpreadProgram(BatchProgram):
         parts = range(self.data.training_events), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
         self.allotments = tuple(self.spreading.assignment(part, *limits, bool(which)) for which, part in enumerate(parts))
-        self._keeps = self.sharing.spread(hyper) if self.sharing.kept and schedule.ranks > 1 else None
-        if self._keeps is not None:
-            self.steps.keep(self._keeps.keeps)
+        self._caching = self.sharing.spread(hyper) if self.sharing.cached and schedule.ranks > 1 else None
+        if self._caching is not None:
+            self.steps.allocate_cache(self._caching.cached_rows)
         self._lock = Lock()
         self._decays = self.sharing.neighbours == "decay"
         if options.adaptive:
@@ -109,11 +109,11 @@ class SpreadProgram(BatchProgram):
         if self.hyper.events.every > 1:
             self.memory_part.state.imagine(self.seed)
         self.steps.fetched = self.steps.sent_back = self.common.changes = self.common.sent_changes = 0
-        self._kept = (
+        self._caches = (
             []
-            if self._keeps is None
+            if self._caching is None
             else [
-                kept_rows(self.spreading.source(bool(which)), allotment, self._keeps, self.sampling.delivers)
+                remote_row_cache(self.spreading.source(bool(which)), allotment, self._caching, self.sampling.delivers)
                 for which, allotment in enumerate(self.allotments)
             ]
         )
@@ -190,8 +190,8 @@ class SpreadProgram(BatchProgram):
     def _exchange(self, task: Task) -> None:
         batch = self._batch.get(task.unit)
         if task.layer == IDS:
-            iteration, kept = self.place(task)[1], self._kept[task.step == VALIDATE] if self._kept else None
-            self._requests[task.unit] = self.steps.ask(batch, kept, iteration)
+            iteration, cache = self.place(task)[1], self._caches[task.step == VALIDATE] if self._caches else None
+            self._requests[task.unit] = self.steps.ask(batch, cache, iteration)
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
         else:

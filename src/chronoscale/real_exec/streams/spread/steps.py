@@ -15,8 +15,8 @@ from torch import Tensor
 
 from chronoscale.batching.streams.prepared import NO_FEATURES, replace_absent
 from chronoscale.batching.streams.ranks.contributions import Contributions
-from chronoscale.batching.streams.ranks.kept_rows import KeptRows, PlacedRows
 from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, rows_by_owner
+from chronoscale.batching.streams.ranks.remote_row_cache import CacheLookup, RemoteRowCache
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
@@ -39,14 +39,15 @@ NOTHING: Int32 = np.empty(0, np.int32)
 
 class RemoteRequests(NamedTuple):
     """Requests of other ranks to this one for rows of nodes and of events: ids int32, rank by rank, and how many of each, a number a
-    rank. own: how many this rank asks each other one for; placed: where it has those that it keeps, None where it keeps none.
+    rank. own: how many this rank asks each other one for; lookups: of what its batch reads in its cache of
+    others' rows, None without one.
     """
 
     nodes: Int32
     edges: Int32
     counts: tuple[Sequence[int], Sequence[int]]
     own: tuple[Sequence[int], Sequence[int]]
-    placed: tuple[PlacedRows, PlacedRows] | None = None
+    lookups: tuple[CacheLookup, CacheLookup] | None = None
 
 
 class SpreadSteps(Steps):
@@ -74,7 +75,7 @@ class SpreadSteps(Steps):
         self.rank = context.rank
         self.fetched = self.sent_back = 0
         self._edges = bool(material.shape.edge and material.shape.layers)
-        self._kept: tuple[Tensor, Tensor] | None = None
+        self._cache: tuple[Tensor, Tensor] | None = None
 
     def boundary(self, theta: float) -> None:
         """Sample another share, theta, of neighbours on other ranks from now on (MemShare); nothing changes where all are sampled."""
@@ -97,22 +98,22 @@ class SpreadSteps(Steps):
             away = rows_by_owner(sampled, source, seat, self._edges)
         return SpreadBatch.around(source, events, others, roots[2], sampled, away)
 
-    def keep(self, rows: int) -> None:
-        """Keep so many rows of other ranks on the device, of nodes and of events each (`KeptRows`)."""
+    def allocate_cache(self, rows: int) -> None:
+        """Allocate a cache for so many rows of other ranks on the device, of nodes and of events each (`RemoteRowCache`)."""
         stream, width = self.material.data.whole.stream, self.material.shape.edge if self._edges else 0
         nodes = torch.empty(min(rows, stream.num_nodes), self.memory_part.row, dtype=torch.uint8, device=self._device)
-        self._kept = nodes, torch.empty(min(rows, len(stream)) if width else 0, width, device=self._device)
+        self._cache = nodes, torch.empty(min(rows, len(stream)) if width else 0, width, device=self._device)
 
-    def ask(self, batch: SpreadBatch | None, kept: KeptRows | None = None, iteration: int = 0) -> RemoteRequests:
+    def ask(self, batch: SpreadBatch | None, cache: RemoteRowCache | None = None, iteration: int = 0) -> RemoteRequests:
         """Exchange between ranks which rows their batches need of each other; return what others request of this rank. Every rank calls it.
 
-        batch: None where this rank has no events. kept: rows that the rank has from earlier iterations, and does not ask for.
+        batch: None where this rank has no events. cache: of rows from earlier iterations, which the rank does not ask for.
         """
-        ids_of, placed = [NOTHING, NOTHING], None
+        ids_of, lookups = [NOTHING, NOTHING], None
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.remote is not None:
-            placed = None if kept is None else kept.ask(iteration, *(remote.asked for remote in batch.remote))
-            missing = [remote.missing(at) for remote, at in zip(batch.remote, placed or (None, None), strict=True)]
+            lookups = None if cache is None else cache.look_up(iteration, *(remote.asked for remote in batch.remote))
+            missing = [remote.missing(lookup) for remote, lookup in zip(batch.remote, lookups or (None, None), strict=True)]
             ids_of, counts = [ids for ids, _ in missing], np.stack([each for _, each in missing], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks
         their_counts = self._all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
@@ -122,7 +123,7 @@ class SpreadSteps(Steps):
             for ids, out, into in kinds
         ]
         theirs, own = ((each[:, 0].tolist(), each[:, 1].tolist()) for each in (their_counts, counts))
-        return RemoteRequests(received[0], received[1] if self._edges else NOTHING, theirs, own, placed)
+        return RemoteRequests(received[0], received[1] if self._edges else NOTHING, theirs, own, lookups)
 
     def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
         """Send the rows that other ranks request, and receive those that this rank's batch needs, on the device. Every rank calls it."""
@@ -133,9 +134,9 @@ class SpreadSteps(Steps):
             edges = self._all_to_all(features_sent, requests.counts[1], requests.own[1])
         self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
-            if self._kept is not None and requests.placed is not None:
-                received = join_kept(self._kept[0], requests.placed[0], received)
-                edges = None if edges is None else join_kept(self._kept[1], requests.placed[1], edges)
+            if self._cache is not None and requests.lookups is not None:
+                received = join_cached(self._cache[0], requests.lookups[0], received)
+                edges = None if edges is None else join_cached(self._cache[1], requests.lookups[1], edges)
             batch.receive(self.memory_part.unpack_rows(received), edges)
 
     def exchange_contributions(self, contributions: Contributions, own: ComputedContributions) -> ComputedContributions:
@@ -214,13 +215,13 @@ class SpreadSteps(Steps):
         return memory.view(2, len(batch.events), -1), times.view(2, -1)
 
 
-def join_kept(table: Tensor, placed: PlacedRows, received: Tensor) -> Tensor:
-    """Return rows that a batch reads of other ranks, [n, W]: those that the rank keeps in `table` [slots, W], and those that were received,
+def join_cached(table: Tensor, lookup: CacheLookup, received: Tensor) -> Tensor:
+    """Return rows that a batch reads of other ranks, [n, W]: its cache's hits in `table` [slots, W], and those that were received,
     which are written there where they have a slot."""
-    stored, missing = placed.slot[~placed.kept], np.flatnonzero(~placed.kept)
-    of = np.flatnonzero(placed.kept), placed.slot[placed.kept], missing, np.flatnonzero(stored >= 0), stored[stored >= 0]
+    stored, missing = lookup.slot[~lookup.hit], np.flatnonzero(~lookup.hit)
+    of = np.flatnonzero(lookup.hit), lookup.slot[lookup.hit], missing, np.flatnonzero(stored >= 0), stored[stored >= 0]
     there, read_at, new, roomy, written_at = (to_device(torch.from_numpy(places), table.device) for places in of)
-    rows = received.new_empty(len(placed.kept), received.shape[1])
+    rows = received.new_empty(len(lookup.hit), received.shape[1])
     rows.index_copy_(0, there, table.index_select(0, read_at))
     rows.index_copy_(0, new, received)
     table.index_copy_(0, written_at, received.index_select(0, roomy))

@@ -154,7 +154,7 @@ def _add_reads(line: RowChain, phase: SpreadPhase, ready: tuple[Ints, Ints], ker
     held = np.zeros(len(phase.work), np.int64)
     remote = np.full(len(work), NONE, np.int64)
     if phase.exchanges:
-        held = phase.row() * (work.asked_nodes + work.kept_nodes) + phase.edge() * (work.asked_edges + work.kept_edges)
+        held = phase.row() * (work.asked_nodes + work.cached_nodes) + phase.edge() * (work.asked_edges + work.cached_edges)
         sizes: Columns = {"layer": ROWS, "bytes": phase.fetched(), "nodes": work.asked_nodes, "edges": work.asked_edges, "kernels": 0}
         rows: Columns = {"rows": work.asked_nodes + work.asked_edges, "alloc": held}
         together: Columns = {"collective": phase.collective(ROWS)}

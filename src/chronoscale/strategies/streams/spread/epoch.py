@@ -47,8 +47,8 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
     held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=ranks).max() + parts.shared.size)
     history = (2 * FP32 * shape.memory + 2 * TIME + TRUTH) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
     resident = 4 * (shape.parameters + sharing.smooth) * FP32
-    if sharing.kept and parts is not None and ranks > 1:
-        nodes, events = (min(hyper.events.sharing.kept, ids) for ids in (data.num_nodes, data.events))
+    if sharing.cached and parts is not None and ranks > 1:
+        nodes, events = (min(hyper.events.sharing.remote_cache, ids) for ids in (data.num_nodes, data.events))
         resident += nodes * (state_bytes(shape) + FP32 * shape.features) + events * FP32 * shape.edge * bool(shape.layers)
     kernels = kernels_of(workload, ranks, StreamFeeding(merged=True))
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)

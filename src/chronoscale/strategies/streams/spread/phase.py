@@ -97,7 +97,7 @@ class SpreadPhase(BasePhase[DistributedStatistics]):
     def local(self) -> tuple[Ints, Ints]:
         """Count the rows of nodes and of events that a rank reads of its own part for each batch; int64 [batches] both."""
         work = self.work
-        return work.nodes - work.asked_nodes - work.kept_nodes, work.edges - work.asked_edges - work.kept_edges
+        return work.nodes - work.asked_nodes - work.cached_nodes, work.edges - work.asked_edges - work.cached_edges
 
 
 def contribution_bytes(shape: StreamShape) -> int:

@@ -20,7 +20,7 @@ Neighbours = Literal["recent", "decay", "local"]
 SYNCHRONISED: tuple[Synchronised, ...] = get_args(Synchronised)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 PARTS, REPLICAS = "parts", "replicas"
-FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale", "kept")
+FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale", "cached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Sharing:
     significant changes (aging inspection, eq. 18); none. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours: the most recent
     ones, those with θ-boundary decay (remote ones with a lower probability, §3.3), or only local ones. negatives: most are drawn from the
     rank's own part (§4.3). pipelined: sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some
-    iterations before it is due (MSPipe). kept: rows of other ranks are kept from batch to batch, and fetched once (`KeptRows`);
-    memory is then never stale.
+    iterations before it is due (MSPipe). cached: rows of other ranks are cached from batch to batch, and fetched once
+    (`RemoteRowCache`); memory is then never stale.
     """
 
     replicated: bool = False
@@ -45,11 +45,11 @@ class Sharing:
     negatives: bool = False
     pipelined: bool = False
     stale: bool = False
-    kept: bool = False
+    cached: bool = False
 
     def __post_init__(self) -> None:
-        if self.kept and (self.stale or self.replicated):
-            raise UserError("rows of other ranks are kept where memory is in parts, and read up to date")
+        if self.cached and (self.stale or self.replicated):
+            raise UserError("rows of other ranks are cached where memory is in parts, and read up to date")
 
     def __str__(self) -> str:
         first = REPLICAS if self.replicated else PARTS
@@ -76,7 +76,7 @@ class Sharing:
         remote = settings.theta if self.negatives else 1.0
         shared, newest = settings.shared * self.shared, self.synchronised == "all"
         own = StreamDistribution(settings.policy, shared, settings.decay, newest, remote, hyper.batch_size, *hyper.fanout[:1])
-        return replace(own, keeps=settings.kept * self.kept)
+        return replace(own, cached_rows=settings.remote_cache * self.cached)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """Return how neighbours are sampled under this sharing, each node and edge of a batch once (MemShare §4.3).

@@ -1,4 +1,4 @@
-"""Rows of other ranks that are kept: against sets and versions of rows, batch after batch."""
+"""RemoteRowCache: against sets and versions of rows, batch after batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
 from chronoscale.batching.streams.ranks.distribution import StreamDistribution
-from chronoscale.batching.streams.ranks.kept_rows import KeptTable
+from chronoscale.batching.streams.ranks.remote_row_cache import CacheSlots
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
@@ -24,21 +24,21 @@ DATA = PreparedStream.of(EventStream.from_blocks(list(RandomStream(60, 900, 300,
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sets(st.integers(0, 9), max_size=8), st.sets(st.integers(0, 9), max_size=3)), max_size=20))
-def test_what_is_read_was_written_and_not_dropped_since(capacity: int, steps: list[tuple[set[int], set[int]]]) -> None:
+def test_hits_are_what_was_written_and_not_invalidated_since(capacity: int, steps: list[tuple[set[int], set[int]]]) -> None:
     """A memory of slots that holds ids, and the version that each had when it came."""
-    table, version = KeptTable(10, capacity), dict.fromkeys(range(10), 0)
-    held: dict[int, tuple[int, int]] = {}
+    table, version = CacheSlots(10, capacity), dict.fromkeys(range(10), 0)
+    contents: dict[int, tuple[int, int]] = {}
     for asked, dropped in steps:
         ids = np.array(sorted(asked), np.int32)
-        placed = table.place(ids)
-        for row, slot in zip(ids[placed.kept].tolist(), placed.slot[placed.kept].tolist(), strict=True):
-            assert held[slot] == (row, version[row])
-        new = placed.slot[~placed.kept]
+        lookup = table.look_up(ids)
+        for row, slot in zip(ids[lookup.hit].tolist(), lookup.slot[lookup.hit].tolist(), strict=True):
+            assert contents[slot] == (row, version[row])
+        new = lookup.slot[~lookup.hit]
         stored = new[new >= 0]
         assert len(set(stored.tolist())) == len(stored) and (stored < capacity).all()
         assert len(stored) or not len(new)
-        held |= {slot: (row, version[row]) for row, slot in zip(ids[~placed.kept].tolist(), new.tolist(), strict=True) if slot >= 0}
-        table.drop(np.array(sorted(dropped), np.int32))
+        contents |= {slot: (row, version[row]) for row, slot in zip(ids[~lookup.hit].tolist(), new.tolist(), strict=True) if slot >= 0}
+        table.invalidate(np.array(sorted(dropped), np.int32))
         for row in dropped:
             version[row] += 1
 
@@ -58,9 +58,9 @@ def written(stream: EventStream, events: range, delivers: int) -> set[int]:
 def test_with_room_for_all_a_row_is_fetched_once_a_version(delivers: int) -> None:
     """Counted with sets: of a node after every iteration that writes it, of an event once."""
     sampling = Sampling((FANOUT,), delivers=delivers)
-    kept, every = (DistributedStream(DATA, StreamDistribution("shared-nodes", keeps=keeps), RANKS) for keeps in (10**6, 0))
-    work, without = (spreading.work(False, SIZE, sampling, 0, 1, True) for spreading in (kept, every))
-    source, allotment, stream = kept.source(False), kept.assignment(range(DATA.training_events), SIZE), kept.source(False).stream
+    cached, every = (DistributedStream(DATA, StreamDistribution("shared-nodes", cached_rows=rows), RANKS) for rows in (10**6, 0))
+    work, without = (spreading.work(False, SIZE, sampling, 0, 1, True) for spreading in (cached, every))
+    source, allotment, stream = cached.source(False), cached.assignment(range(DATA.training_events), SIZE), cached.source(False).stream
     assert allotment.parts is not None
     seed = draws.derive_key(DATA.protocol.seed, 0)
     version: dict[int, int] = {}
@@ -73,7 +73,7 @@ def test_with_room_for_all_a_row_is_fetched_once_a_version(delivers: int) -> Non
             own = allotment.rank_events(iteration, rank)
             away, events = set(), set()
             if own.size:
-                roots = source.roots(own, kept.negatives(own, rank, 0, DATA.protocol.seed)[0], whole.start, sampling.sources)
+                roots = source.roots(own, cached.negatives(own, rank, 0, DATA.protocol.seed)[0], whole.start, sampling.sources)
                 sampled = neighbourhood.sample(source.tcsr, stream.t, roots, sampling, seed, local_part=LocalPart(allotment.parts, rank))
                 away = {int(node) for node in sampled.nodes if allotment.parts.node[node] != rank}
                 events = {int(event) for event in sampled.edges if allotment.parts.event[event] != rank}
@@ -84,7 +84,7 @@ def test_with_room_for_all_a_row_is_fetched_once_a_version(delivers: int) -> Non
         version |= dict.fromkeys(written(stream, whole, delivers), iteration + 1)
     assert work.asked_nodes.tolist() == nodes and work.asked_edges.tolist() == edges
     for kind in ("nodes", "edges"):
-        asked, has, fetched = getattr(work, f"asked_{kind}"), getattr(work, f"kept_{kind}"), getattr(without, f"asked_{kind}")
-        assert np.array_equal(asked + has, fetched) and has.any() and not getattr(without, f"kept_{kind}").any()
+        asked, hits, fetched = getattr(work, f"asked_{kind}"), getattr(work, f"cached_{kind}"), getattr(without, f"asked_{kind}")
+        assert np.array_equal(asked + hits, fetched) and hits.any() and not getattr(without, f"cached_{kind}").any()
         served = getattr(work, f"served_{kind}").reshape(-1, RANKS).sum(1)
         assert np.array_equal(served, asked.reshape(-1, RANKS).sum(1))

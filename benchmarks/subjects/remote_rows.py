@@ -1,8 +1,8 @@
-"""Rows of other ranks are fetched once: how many fewer than in every batch, counted exactly for an epoch of training.
+"""A cache of other ranks' rows: how many fewer are fetched than in every batch, counted exactly for an epoch of training.
 
 Ten latest neighbours, 600 events a step of all ranks, parts of `shared-nodes`. tgl-dist reads all neighbours, memshare a tenth of the
-remote ones (theta 0.1) and has a tenth of the nodes in all parts. Contestants keep up to so many rows of nodes and of events each; the
-first keeps none. `seconds`: of counting. All read the same rows, which is asserted.
+remote ones (theta 0.1) and has a tenth of the nodes in all parts. Contestants cache up to so many rows of nodes and of events each;
+the first caches none. `seconds`: of counting. All read the same rows, which is asserted.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def count(data: str, strategy: str, ranks: int, setting: Setting) -> Passes:
     read = None
     for room in ROOM:
         shared, remote = (SHARED, THETA) if boundary else (0.0, 1.0)
-        distribution = StreamDistribution("shared-nodes", shared, None, boundary is None, remote, keeps=room)
+        distribution = StreamDistribution("shared-nodes", shared, None, boundary is None, remote, cached_rows=room)
         start = time.perf_counter()
         work = DistributedStream(stream, distribution, ranks).work(False, TOGETHER // ranks, sampling, 0, 1, True)
         figures = {"seconds": time.perf_counter() - start}
-        rows = work.asked_nodes + work.kept_nodes, work.asked_edges + work.kept_edges
+        rows = work.asked_nodes + work.cached_nodes, work.asked_edges + work.cached_edges
         assert read is None or all(np.array_equal(one, other) for one, other in zip(read, rows, strict=True)), "other rows are read"
         read = rows
         for kind, asked, of in zip(("nodes", "events"), (work.asked_nodes, work.asked_edges), rows, strict=True):
             fewer = float(1 - asked.sum() / of.sum()) if of.any() else 0.0
             figures |= {f"{kind} fetched": float(asked.sum()), f"fewer {kind}, %": 100 * fewer}
-        passes[f"{room:,} kept"] = [figures]
+        passes[f"{room:,} cached"] = [figures]
     return passes
 
 
