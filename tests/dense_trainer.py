@@ -115,7 +115,7 @@ def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).double().numpy()
 
 
-def apart(found, expected, untrained):
+def apart(trained, expected, untrained):
     """How far trained weights are from the expected ones, over how far these have come; the largest of the model's parameters.
 
     Losses follow a gradient at a distance: what one is off by shows in the weights at once. Parameters that hardly move count by a
@@ -124,9 +124,9 @@ def apart(found, expected, untrained):
     start = weights(untrained)
     sizes = np.cumsum([p.numel() for p in untrained.parameters()])[:-1]
     way, off, size = (
-        np.array([np.linalg.norm(part) for part in np.split(vector, sizes)]) for vector in (expected - start, found - expected, start)
+        np.array([np.linalg.norm(part) for part in np.split(vector, sizes)]) for vector in (expected - start, trained - expected, start)
     )
-    rounding = np.finfo(np.float32).eps if np.array_equal(found, found.astype(np.float32)) else 0.0
+    rounding = np.finfo(np.float32).eps if np.array_equal(trained, trained.astype(np.float32)) else 0.0
     return (np.maximum(off - rounding * size, 0) / np.maximum(way, 1e-3 * np.linalg.norm(way))).max()
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +10,8 @@ import pytest
 import torch
 import yaml
 from command_line import command, killed_at, one_line
+from stream_experiments import EVENTS, MODEL, SMALL, left, written
 
-from chronoscale.datasets import store
-from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.keys.experiment_files import check, load
 from chronoscale.harness.publish.inventory import missing
@@ -25,41 +22,7 @@ from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 
-MODEL = {"name": "tgn", "hidden": 8, "time": 4}
-SMALL = {
-    "model": MODEL,
-    "training": {"batch_size": 20, "fanout": [3]},
-    "ranks": [1],
-    "repeats": 2,
-    "warmup": 0,
-    "strategies": ["tgl-unique"],
-}
-EVENTS = 300
 STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is, models on snapshots where it is cut"
-
-
-def stream(events: int = EVENTS, **more: object) -> EventStream:
-    """Events of 12 sources with 6 items, some of one time."""
-    rng = np.random.default_rng(0)
-    src, dst = rng.integers(0, 12, events).astype(np.int32), (12 + rng.integers(0, 6, events)).astype(np.int32)
-    return EventStream(18, src, dst, np.sort(rng.integers(0, 5 * events, events)), **more)  # type: ignore[arg-type]
-
-
-def written(folder: Path) -> Callable[..., Path]:
-    """Streams in `folder`, and a function that writes experiment files there."""
-    rng, source = np.random.default_rng(1), stream().src
-    features = (source[:, None] % 2 + 0.1 * rng.normal(size=(EVENTS, 2))).astype(np.float32)
-    store.save(folder / "events", stream(features=features, labels=(source % 2).astype(np.int64)))
-    store.save(folder / "plain", stream(name="plain"))
-    store.save(folder / "short", stream(3))
-    store.save(folder / "below", stream(name="below", labels=(source % 2 - 1).astype(np.int64)))
-
-    def write(stem: str = "small", **changes: object) -> Path:
-        path = folder / f"{stem}.yaml"
-        path.write_text(json.dumps({"dataset": {"path": "events"}, **SMALL, "repeats": 2, "warmup": 0, **changes}))
-        return path
-
-    return write
 
 
 @pytest.fixture
@@ -134,8 +97,10 @@ def test_a_split_in_the_file_is_not_dropped_silently(tmp_path, monkeypatch):
     rows = "".join(f"{i},{i % 7},{7 + i % 5},{i},{roll}\n" for i, roll in enumerate(rolls))
     Path("edges.csv").write_text(f",src,dst,time,ext_roll\n{rows}")
     given = {**SMALL, "dataset": {"path": "edges.csv"}}
-    said = r"split by time, \[0\.7, 0\.15\], and not by the file's ext_roll: 60 to train, .* training\.split: \[0\.6, 0\.2\] has its shares"
-    with pytest.warns(ChronoscaleWarning, match=said):
+    message = (
+        r"split by time, \[0\.7, 0\.15\], and not by the file's ext_roll: 60 to train, .* training\.split: \[0\.6, 0\.2\] has its shares"
+    )
+    with pytest.warns(ChronoscaleWarning, match=message):
         assert workload(check(given, "x")).events.training == 70
     assert workload(check({**given, "training": {**SMALL["training"], "split": [0.6, 0.2]}}, "x")).events.training == 60
 
@@ -155,14 +120,6 @@ def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
     assert (folder / "test.json").read_text() == Path("runs/again-train-1/train/test.json").read_text()
 
 
-def left(folder: Path) -> tuple[object, ...]:
-    """What a training comes to: epochs, test, the best epoch's weights, memory and mails."""
-    best = torch.load(folder / "best.pt", weights_only=True)
-    tensors = {f"{part} {name}": value.tolist() for part in ("model", "state") for name, value in best[part].items()}
-    epochs = [(record.losses, record.scores) for record in epoch_records(folder)]
-    return epochs, json.loads((folder / "test.json").read_text()), json.loads((folder / "naive.json").read_text()), best["epoch"], tensors
-
-
 def test_a_lost_run_ends_as_one_that_was_not(experiment, lose, capsys):
     """Gone in the middle; taken up again, every bit is that of a run that nothing happened to."""
     file, whole = (experiment(stem, epochs=5, model={**MODEL, "dropout": 0.2}) for stem in ("lost", "whole"))
@@ -173,54 +130,6 @@ def test_a_lost_run_ends_as_one_that_was_not(experiment, lose, capsys):
     assert "taking up runs/lost-train-1" in capsys.readouterr().err
     command("train", whole)
     assert left(Path("runs/lost-train-1/train")) == left(Path("runs/whole-train-1/train"))
-
-
-def test_a_run_keeps_the_clock_that_it_was_begun_with(experiment, lose, capsys):
-    """Begun when published clocks were the default, it goes on so; one of a file that asked for them does not, once that is deleted."""
-    published = {"epochs": 3, "model": {**MODEL, "clock": "linear"}}
-    lose(1)
-    command("train", experiment("old", **published), expect=1)
-    plain, folders = experiment("old", epochs=3), [Path(f"runs/old-train-{number}") for number in (1, 2)]
-    command("train", plain)
-    assert [load_experiment(Run(folder)).model.clock for folder in folders] == ["linear", "gaps"]
-    (folders[0] / "experiment.yaml").write_text(plain.read_text())  # as it was left when the file needed not ask
-    capsys.readouterr()
-    command("train", plain)
-    assert "taking up runs/old-train-1" in capsys.readouterr().err
-    command("train", experiment("whole", **published))
-    assert left(folders[0] / "train") == left(Path("runs/whole-train-1/train"))
-
-
-def test_a_run_from_before_there_were_clocks_has_the_published_one(experiment, inline):
-    command("train", experiment(epochs=1))
-    run = Run(Path("runs/small-train-1"))
-    resolved = json.loads((run.folder / "resolved.json").read_text())
-    del resolved["model"]["clock"]
-    run.write("resolved.json", resolved)
-    assert load_experiment(run).model.clock == "linear"
-
-
-def test_the_unit_of_a_clock_is_told_and_kept(experiment, inline, capsys):
-    command("train", experiment(epochs=1))
-    (note,) = json.loads(Path("runs/small-train-1/train/notes.json").read_text())
-    best = torch.load("runs/small-train-1/train/best.pt", weights_only=True)["model"]
-    events, gaps = stream(), []
-    last: dict[int, int] = {}
-    for e in range(210):
-        for node in dict.fromkeys((int(events.src[e]), int(events.dst[e]))):
-            gaps += [int(events.t[e]) - last[node]] if node in last else []
-            last[node] = int(events.t[e])
-    assert best["clock.unit"].item() == pytest.approx(np.std(gaps)) and f" units of {np.std(gaps):.6g}, " in note
-    assert note in " ".join(capsys.readouterr().err.split())
-
-
-def test_phases_beyond_float32_are_warned_of(experiment, inline, capsys):
-    """A month in seconds turns a published clock, and not one on the scale of the stream's gaps."""
-    store.save(Path("month"), replace(stream(), t=1_300_000_000 + 2000 * stream().t))
-    for clock in ("linear", "gaps"):
-        command("train", experiment(clock, epochs=1, dataset={"path": "month"}, model={**MODEL, "clock": clock}))
-        warned = "float32 is off by 0.18" in " ".join(capsys.readouterr().err.split())
-        assert warned == (clock == "linear")
 
 
 @pytest.mark.slow

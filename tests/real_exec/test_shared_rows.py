@@ -213,11 +213,11 @@ def test_gradients_that_the_first_pass_leaves(model: str, layers: int, rows: int
     graphs = tiny_graphs()
     work = Workload("w", statistics_of(graphs), model_shape(model, 12, 8, layers), Hyper(group_size=2))
     schedule = lower("shared", work, deal(work.groups, 1, 2), SHARED, UNUSED, uniform_forms(4))
-    kept = schedule.alloc - schedule.free
+    balance = schedule.alloc - schedule.free
     ends, steps = (schedule.tasks(op)[schedule.unit[schedule.tasks(op)] == 1] for op in (Op.BACKWARD, Op.TEMPORAL))
     above = schedule.layer > 0
     of_group = np.concatenate([steps, np.flatnonzero(above & (schedule.unit == 1) & (schedule.op != Op.TEMPORAL))])
-    assert kept[ends].sum() + kept[of_group].sum() == 4 * 8 * rows
+    assert balance[ends].sum() + balance[of_group].sum() == 4 * 8 * rows
 
 
 def test_rows_and_gradient_passes_of_a_tiny_plan() -> None:

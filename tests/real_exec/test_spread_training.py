@@ -51,9 +51,9 @@ def ranks(tmp_path_factory, request):
     """The folder of a stream, and what every rank ends with, by label of the case, number of ranks and rank: arrays by name."""
     folder = tmp_path_factory.mktemp("spread")
     prepared(folder, unix_stream(features=2))
-    asked = [(call["label"], call["count"]) for call in parameters(request) if "label" in call]
-    rivals = [(uncached(label), count) for label, count in asked if CASES[label][0] in CACHED]
-    cases = dict.fromkeys([*asked, *rivals])
+    requested = [(call["label"], call["count"]) for call in parameters(request) if "label" in call]
+    rivals = [(uncached(label), count) for label, count in requested if CASES[label][0] in CACHED]
+    cases = dict.fromkeys([*requested, *rivals])
     run_on_ranks("spread_ranks", folder, {count: [label for label, on in cases if on == count] for count in (2, 4)})
     return folder, {tuple(path.stem.rsplit("-", 2)): dict(np.load(path)) for path in sorted(folder.glob("*-*-*.npz"))}
 

@@ -49,11 +49,11 @@ class GradientPasses:
         layers above, in every one. Weights that evolve have none.
         """
         model, size = self.workload.model, self.workload.hyper.group_size
-        kept = np.broadcast_to(np.asarray(size * rows.nodes, np.int64), at.unit.shape)
+        gradients = np.broadcast_to(np.asarray(size * rows.nodes, np.int64), at.unit.shape)
         if shared is not None:
             read = size if model.layers > 1 else 1
-            kept = kept + (read - size * (not model.transforms_first)) * shared.stays
-        return np.where(at.span > size, kept, 0) * (FP32 * model.hidden * (not model.evolves_weights))
+            gradients = gradients + (read - size * (not model.transforms_first)) * shared.stays
+        return np.where(at.span > size, gradients, 0) * (FP32 * model.hidden * (not model.evolves_weights))
 
     def add(
         self, sink: Sink, at: GroupSites, rows: Rows, shared: SharedRows | None, made: GroupRows, other: GroupRows, after: Ints

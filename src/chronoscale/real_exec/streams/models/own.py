@@ -81,12 +81,12 @@ class OwnModel(StreamModel):
 
     def _called(self, method: str, rows: int, *arguments: object) -> Tensor:
         """Return what a method of the user's module makes of its arguments, which has to be [rows, hidden]. Raises UserError else."""
-        made = self.own(*arguments) if method == "forward" else getattr(self.own, method)(*arguments)
+        result = self.own(*arguments) if method == "forward" else getattr(self.own, method)(*arguments)
         shape = [rows, self.shape.hidden]
-        if not isinstance(made, Tensor) or list(made.shape) != shape or made.dtype != torch.float32:
-            found = f"{made.dtype} {list(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
-            raise self._error(f"{method} returned {found}, expected torch.float32 {shape}, [rows, hidden]")
-        return made
+        if not isinstance(result, Tensor) or list(result.shape) != shape or result.dtype != torch.float32:
+            returned = f"{result.dtype} {list(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
+            raise self._error(f"{method} returned {returned}, expected torch.float32 {shape}, [rows, hidden]")
+        return result
 
     def _error(self, what: str) -> UserError:
         name = self.shape.name
@@ -117,13 +117,13 @@ class OwnModel(StreamModel):
     def _try_method(self, method: str, rows: int, *arguments: object) -> None:
         """Call a method of the user's module, forth and back. Raises UserError for what it raises, and for what is not finite."""
         with errors_of(self.shape.name, method):
-            made = self._called(method, rows, *arguments)
-            if not made.isfinite().all():
+            result = self._called(method, rows, *arguments)
+            if not result.isfinite().all():
                 raise self._error(
                     f"{method} returned values that are not finite, such as where a node has no neighbours: its slots are empty"
                 )
-            if made.requires_grad:
-                made.sum().backward()
+            if result.requires_grad:
+                result.sum().backward()
         for name, parameter in self.own.named_parameters():
             if parameter.grad is not None and not parameter.grad.isfinite().all():
                 raise self._error(f"{method}: the gradient of {name} is not finite, such as where a node has no neighbours")

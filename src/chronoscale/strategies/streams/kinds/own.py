@@ -64,14 +64,14 @@ class OwnKind(StreamKind):
 
 
 @cache
-def _kind(name: str, file: str, found: object) -> OwnKind:
+def _kind(name: str, file: str, member: object) -> OwnKind:
     from torch import nn  # noqa: PLC0415 (for models in files, which import it themselves)
 
     attribute = title_of(name)
-    if not (inspect.isclass(found) and issubclass(found, nn.Module)):
-        what = f"no '{attribute}' in it" if found is None else f"'{attribute}' is not a class of modules"
+    if not (inspect.isclass(member) and issubclass(member, nn.Module)):
+        what = f"no '{attribute}' in it" if member is None else f"'{attribute}' is not a class of modules"
         raise UserError(f"{file}: {what}; expected `class {attribute}(torch.nn.Module)` with `forward` or `update`, see docs/extending.md")
-    kind = OwnKind(name, found, found.forward is not nn.Module.forward)
+    kind = OwnKind(name, member, member.forward is not nn.Module.forward)
     if not (kind.aggregates or kind.memory):
         raise UserError(f"{file}: '{attribute}' defines neither `forward`, which reads neighbours, nor `update`, which makes node memory")
     return kind
