@@ -132,11 +132,16 @@ def test_while_a_plugin_runs(tmp_path):
 
 
 STARTS = """
-import os, signal
+import os, signal, time
 from multiprocessing import util
 spawn, count = util.spawnv_passfds, []
+def line(process):
+    with open(f"/proc/{process}/cmdline") as file:
+        return file.read()
 def counted(path, args, passfds):
     process = spawn(path, args, passfds)
+    while line(process) in ("", line("self")):
+        time.sleep(0.001)  # spawning returns before the process has become its program
     count.append(process)
     if len(count) == 3:  # the tracker of what is shared, and two that simulate
         os.kill(os.getpid(), signal.SIGSTOP)
