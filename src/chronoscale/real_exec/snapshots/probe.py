@@ -246,7 +246,8 @@ def _shared_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper,
         form = Form.FULL if churn == 0.1 else Form.DELTA
         graphs[f"n{nodes}-e{edges}-c{churn}"] = graph.sequence().without_self_edges(), form
     for (label, (sequence, form)), each in product(graphs.items(), (1, 2)):
-        apart = replace(hyper, stride=max(size - 1, 1), groups_per_rank=1)
+        stride = hyper.stride if label.startswith("still") else max(size - 1, 1)  # the more snapshots a pair shares, the fewer bytes
+        apart = replace(hyper, stride=stride, groups_per_rank=1)
         work = Workload(label, statistics_of(sequence), model, apart)
         forms = uniform_forms(len(sequence), form, form is Form.DELTA and must_track(work))
         schedule = lower(f"{label}-shared{each}", work, deal(work.groups, ranks, each), SHARED, UNUSED, forms)
