@@ -3,6 +3,7 @@
 Two epochs each, of batches that are as large together as one rank's of `stream_ranks.GLOBAL` events. Every rank leaves what it ends with.
 """
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,10 @@ MODELS = (("tgn", 1), ("tgn", 2), ("jodie", 1), ("apan", 1))
 POLICIES = ("shared-nodes", "metis", "distgl", "random", "restream")
 NAMES = ("tgl-dist", "memshare-shared")
 CACHED = {"tgl-dist-cached": "tgl-dist", "memshare-cached": "memshare"}  # what caches other ranks' rows, and what it has to equal
-PIPELINED = ("mspipe", "disttgl", "memshare", "memshare-cached", "memshare-recent", "memshare-local", "memshare-all", "memshare-never")
+PIPELINED = (
+    *("mspipe", "disttgl", "memshare", "memshare-cached", "memshare-stale", "memshare-recent", "memshare-local", "memshare-all"),
+    "memshare-never",
+)
 OTHERS = ("memshare-history", "memshare-decay", "memshare-negatives")
 
 
@@ -68,6 +72,35 @@ def exchanged(made, schedule):
     return counts
 
 
+def compare_cached(made):
+    """Have every row of other ranks that the program reads of its cache compared with what came for it last, of its node or its event;
+    return how often each was read in training, int64 [3]: nodes' whose node has no event since, nodes' whose node has, events'."""
+    steps, fetch, counts, last = made.steps, made.steps.fetch, np.zeros(3, np.int64), ({}, {})
+
+    def comparing(batch, requests):
+        fetch(batch, requests)
+        if batch is None or requests.lookups is None:
+            return
+        parts = *batch.received[0], batch.received[1]
+        tables = np.concatenate([part.double().numpy().reshape(len(part), math.prod(part.shape[1:])) for part in parts], 1), None
+        if batch.edges is not None:
+            tables = tables[0], batch.edges[batch.remote[1].own :].numpy()
+        stream, first = batch.source.stream, int(batch.events[0])
+        trains, start = first < made.data.training_events, first // GLOBAL * GLOBAL
+        for kind, (remote, lookup, table) in enumerate(zip(batch.remote, requests.lookups, tables, strict=True)):
+            for place, key in enumerate(remote.asked.tolist()):
+                if not lookup.hit[place]:
+                    last[kind][trains, key] = start, table[place].copy()
+                    continue
+                begin, row = last[kind][trains, key]
+                np.testing.assert_array_equal(table[place], row)
+                since = slice(begin, start)
+                counts[2 if kind else int(((stream.src[since] == key) | (stream.dst[since] == key)).any())] += trains
+
+    steps.fetch = comparing
+    return counts
+
+
 def train_and_collect(folder, case, context, lanes=None):
     name, model, layers, given = case
     given = replace(hyper(model, GLOBAL // context.ranks, events=given))
@@ -78,9 +111,13 @@ def train_and_collect(folder, case, context, lanes=None):
     if not context.rank:
         context.collective.barrier()
     made = spread_program(folder, schedule, chosen, given, context)
-    bytes_of = exchanged(made, schedule)
+    bytes_of, reads = exchanged(made, schedule), compare_cached(made)
     passes = [execute(schedule, made, lanes or CpuLanes(False), "cpu")]
-    first = {"exchanged": bytes_of.copy(), **{f"first {k}": np.array(v) for k, v in passes[0].counts.items()}}
+    first = {
+        "exchanged": bytes_of.copy(),
+        "exchanged reads": reads.copy(),
+        **{f"first {k}": np.array(v) for k, v in passes[0].counts.items()},
+    }
     passes.append(execute(schedule, made, lanes or CpuLanes(False), "cpu"))
     ends = {f"parameter {key}": value.detach().numpy() for key, value in made.learner.model.named_parameters()}
     scores = {**{f"score {k}": np.array(v) for k, v in passes[-1].scores.items()}}
@@ -106,6 +143,8 @@ def cases():
         yield f"tgl-dist-cached,{model},{layers}", ("tgl-dist-cached", model, layers, sharing())
     for name, model in (("tgl-dist-cached", "tgn"), ("tgl-dist-cached", "apan"), ("memshare-cached", "tgn")):
         yield f"{name},{model},1,little", (name, model, 1, sharing(remote_cache=3))
+    yield "memshare-stale,tgn,2", ("memshare-stale", "tgn", 2, sharing(theta=0.1))
+    yield "memshare-stale,tgn,1,little", ("memshare-stale", "tgn", 1, sharing(remote_cache=3, theta=0.1))
     yield "memshare,published", ("memshare", "tgn", 1, sharing(alpha=0.0))
 
 

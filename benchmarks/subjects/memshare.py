@@ -2,8 +2,8 @@
 
 `times`: epochs of all strategies in one job, without a network between the ranks and with one held to some bytes a second; `validation, s`:
 of batches that validate among them. TGN with both clocks, width 100, 2 ranks, batches of 600, 10 neighbours, k 0.1, θ 0.1, α 0.3. Rivals:
-tgl-dist, with which others are compared, mspipe, disttgl, tgl-unique; the `memshare-` strategies are its ablation, but for `-cached`,
-which fetches rows once. What they learn:
+tgl-dist, with which others are compared, mspipe, disttgl, tgl-unique; the `memshare-` strategies are its ablation, but for `-cached`
+and `-stale`, which fetch rows once. What they learn:
 `chronoscale compare`.
 """
 
@@ -22,7 +22,7 @@ from chronoscale.real_exec.execution.interpreter import Pass
 from chronoscale.strategies.schedule import Op, Schedule
 
 LADDER = ("tgl-dist", "memshare-shared", "memshare-history", "memshare-decay", "memshare-negatives", "memshare")
-STRATEGIES = (*LADDER, "tgl-dist-cached", "memshare-cached", "mspipe", "disttgl", "tgl-unique")
+STRATEGIES = (*LADDER, "tgl-dist-cached", "memshare-cached", "memshare-stale", "mspipe", "disttgl", "tgl-unique")
 
 
 def settings(name: str, events: int, batch: int, width: int, setting: Setting) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import pytest
+from boundary_case import all_roots, cut, decays, found_by, local, one_root, thetas
 from hypothesis import given
 from hypothesis import strategies as st
 from native_case import PLACES, needs_cpu
@@ -17,7 +17,6 @@ from chronoscale.batching.streams.sampling import boundary
 from chronoscale.batching.streams.sampling.boundary import Boundary, LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling, sample
-from chronoscale.cuda_ext.native.arguments import WeightedNeighbors
 from chronoscale.cuda_ext.reference import boundary_decay as boundary_decay_reference
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling import boundary_decay as kernel
@@ -26,40 +25,7 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.tcsr import TCSR
 from chronoscale.errors import UserError
 
-
-@st.composite
-def cut(draw: Any) -> tuple[IndexedStream, LocalPart]:
-    """A stream and its parts, of which some events and nodes are wherever they like."""
-    ends = st.integers(0, NODES - 2)
-    source = source_of(draw(st.lists(st.tuples(ends, ends, st.integers(0, 9)), min_size=1, max_size=60)), draw(st.booleans()))
-    count = draw(st.integers(1, 3))
-    node = draw(st.lists(st.integers(SHARED, count - 1), min_size=NODES, max_size=NODES))
-    event = draw(st.lists(st.integers(0, count - 1), min_size=len(source.stream), max_size=len(source.stream)))
-    return source, LocalPart(EventPartition(np.array(node, np.int32), np.array(event, np.int32), count), draw(st.integers(0, count - 1)))
-
-
-thetas, decays = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0, 3.0]), st.sampled_from([0.0, 0.3, 5.0, 1e6])
 boundaries = st.builds(Boundary, thetas, decays, st.booleans())
-
-
-def all_roots(source: IndexedStream) -> tuple[np.ndarray, np.ndarray]:
-    """Every node, and none, before several events."""
-    bounds = [0, len(source.stream) // 2, len(source.stream)]
-    return np.repeat(np.arange(-1, NODES), 3).astype(np.int32), np.tile(bounds, NODES + 1).astype(np.int32)
-
-
-def found_by(
-    case: tuple[IndexedStream, LocalPart], of: Boundary, fanout: int, seed: int = 0, place: str = "cpu", **more: Any
-) -> WeightedNeighbors:
-    source, seat = case
-    with pytest.MonkeyPatch.context() as patch:
-        if place == "reference":
-            patch.setattr(kernel, "cpu_library_or_warn", lambda what: None)
-        return boundary.sample(source.tcsr, source.stream.t, seat, *all_roots(source), fanout, of, seed, **more)
-
-
-def local(seat: LocalPart, neighbor: int, event: int) -> bool:
-    return bool(seat.parts.event[event] == seat.rank and seat.parts.here(seat.rank)[neighbor])
 
 
 @needs_cpu
@@ -166,15 +132,6 @@ def test_times_are_what_they_differ_by() -> None:
 
 SEEDS = 20_000
 LIMIT = 6.1  # standard errors: one is beyond them once in 10^9, so a false alarm among these tests' 100 comparisons once in 10^7
-
-
-def one_root(remote_share: float = 0.6, fanout: int = 12, seed: int = 0) -> tuple[IndexedStream, LocalPart, np.ndarray]:
-    """A node with 40 events, its seat, and which of the last `fanout` are remote."""
-    rng = np.random.default_rng(seed)
-    stream = EventStream(41, np.zeros(40, np.int32), np.arange(1, 41, dtype=np.int32), np.sort(rng.exponential(40, 40)))
-    event = (rng.random(40) < remote_share).astype(np.int32)
-    node = np.append(SHARED, event).astype(np.int32)
-    return IndexedStream(stream, TCSR.of(stream, both=False)), LocalPart(EventPartition(node, event, 2), 0), event[-fanout:].astype(bool)
 
 
 def drawn(case: tuple[IndexedStream, LocalPart, np.ndarray], of: Boundary, fanout: int = 12) -> np.ndarray:
@@ -312,7 +269,7 @@ def test_without_a_boundary_nothing_has_changed() -> None:
     assert str(Sampling((3,))) == (
         "Sampling(fanouts=(3,), policy='recent', windows=1, duration=0.0, unique=True, delivers=0, sources=False)"
     )
-    assert str(Sampling((3,), boundary=Boundary(0.1))).endswith("boundary=Boundary(theta=0.1, decay=0.0, complete=True))")
+    assert str(Sampling((3,), boundary=Boundary(0.1))).endswith("complete=True, cap=0.0, at_least_one=False, stale=False))")
     source, _ = hubs(500, 20)
     roots = source.roots(range(300, 320), np.zeros((20, 1), np.int32), 300)
     assert all(hop.weight is None for tree in sample(source.tcsr, source.stream.t, roots, Sampling((3, 2))).trees for hop in tree.hops)

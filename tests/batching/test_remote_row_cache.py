@@ -23,16 +23,23 @@ RANKS, SIZE, FANOUT = 3, 40, 5
 DATA = PreparedStream.of(EventStream.from_blocks(list(RandomStream(60, 900, 300, source_skew=0.9, destination_skew=0.9))), Protocol())
 
 
-@given(st.integers(1, 6), st.lists(st.tuples(st.sets(st.integers(0, 9), max_size=8), st.sets(st.integers(0, 9), max_size=3)), max_size=20))
-def test_hits_are_what_was_written_and_not_invalidated_since(capacity: int, steps: list[tuple[set[int], set[int]]]) -> None:
-    """A memory of slots that holds ids, and the version that each had when it came."""
+ids_of = st.sets(st.integers(0, 9), max_size=8)
+
+
+@given(st.integers(1, 6), st.lists(st.tuples(ids_of, st.sets(st.integers(0, 9), max_size=3), ids_of), max_size=20))
+def test_hits_are_what_was_written_and_not_invalidated_since(capacity: int, steps: list[tuple[set[int], set[int], set[int]]]) -> None:
+    """A memory of slots that holds ids, and the version that each had when it came; of some an earlier version will do, and stays."""
     table, version = CacheSlots(10, capacity), dict.fromkeys(range(10), 0)
     contents: dict[int, tuple[int, int]] = {}
-    for asked, dropped in steps:
+    for asked, dropped, old in steps:
         ids = np.array(sorted(asked), np.int32)
-        lookup = table.look_up(ids)
+        there = {row for slot, (row, _) in contents.items() if table.slots[row] == slot}
+        assert there == set(np.flatnonzero(table.slots >= 0).tolist())
+        current = {row for slot, (row, of) in contents.items() if table.slots[row] == slot and of == version[row]}
+        lookup = table.look_up(ids, np.isin(ids, list(old)) if old else None)
         for row, slot in zip(ids[lookup.hit].tolist(), lookup.slot[lookup.hit].tolist(), strict=True):
-            assert contents[slot] == (row, version[row])
+            assert contents[slot][0] == row and (contents[slot][1] == version[row] or row in old)
+        assert set(ids[lookup.hit].tolist()) == asked & (current | there & old)
         new = lookup.slot[~lookup.hit]
         stored = new[new >= 0]
         assert len(set(stored.tolist())) == len(stored) and (stored < capacity).all()

@@ -81,6 +81,7 @@ struct Results {
   std::vector<int32_t> rebuilt, iteration, gpu, slot, mate, exchanged, neighbor, event, found;
   std::vector<int32_t> unique, far_unique, kept, kept_event, kept_count;
   std::vector<float> kept_weight;
+  std::vector<uint8_t> kept_cached;
   std::vector<int64_t> place, far_place, rows_of;
   double total = 0, makespan = 0;
 
@@ -111,11 +112,12 @@ struct Results {
     require(cs_sample(kNodes, g.indptr.data(), g.indices.data(), g.indices.data(), g.indptr.back(), kRoots, node.data(), before.data(),
                       since.data(), kFanout, 1, 5, 0, neighbor.data(), event.data(), found.data()));
     kept.resize(kRoots * kFanout), kept_event.resize(kRoots * kFanout), kept_weight.resize(kRoots * kFanout), kept_count.resize(kRoots);
+    kept_cached.resize(kRoots * kFanout);
     std::vector<int32_t> parts(kNodes), halves(kNodes);
     for (int32_t v = 0; v < kNodes; ++v) parts[v] = v % 3 - 1, halves[v] = v % 2;
     require(cs_boundary(kNodes, g.indptr.data(), g.indices.data(), g.indices.data(), g.indptr.back(), kNodes, g.column.data(), 0, parts.data(),
-                        halves.data(), 1, kRoots, node.data(), before.data(), kFanout, 0.4, 0.5, 1, 5, 0, kept.data(),
-                        kept_event.data(), kept_weight.data(), kept_count.data()));
+                        halves.data(), 1, kRoots, node.data(), before.data(), kFanout, 0.4, 0.5, 0.1, 1, 1, 5, parts.data(),
+                        halves.data(), 0, kept.data(), kept_event.data(), kept_weight.data(), kept_cached.data(), kept_count.data()));
     require(cs_exchange(kGroups, g.times.data(), kBand, g.reuse.data(), 4, 0.1, 0.1, 0.1, 20000, 3, exchanged.data(), &makespan));
   }
 
@@ -191,7 +193,7 @@ struct Results {
   }
 
   bool operator==(const Results& o) const {
-    return of_lstm == o.of_lstm && of_gru == o.of_gru && kept == o.kept && kept_event == o.kept_event && kept_count == o.kept_count && kept_weight == o.kept_weight && summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
+    return of_lstm == o.of_lstm && of_gru == o.of_gru && kept == o.kept && kept_event == o.kept_event && kept_count == o.kept_count && kept_weight == o.kept_weight && kept_cached == o.kept_cached && summed == o.summed && mixed == o.mixed && of_edges == o.of_edges && softened == o.softened && hardened == o.hardened &&
            gathered == o.gathered && unique == o.unique && far_unique == o.far_unique && place == o.place && far_place == o.far_place &&
            rows_of == o.rows_of && shares == o.shares && attended == o.attended && into_wanted == o.into_wanted && into_source == o.into_source &&
            into_edge == o.into_edge && into_clock == o.into_clock && memory == o.memory &&

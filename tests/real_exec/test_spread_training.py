@@ -32,6 +32,8 @@ FAST = {  # every strategy, with either model in turn
     *((f"{name},{model}", 2) for name in ("memshare", "disttgl") for model in ("tgn", "apan")),
     ("tgl-dist,tgn,2", 4),
     ("memshare,tgn", 4),
+    ("memshare-stale,tgn", 2),
+    ("memshare-stale,tgn,2", 2),
 }
 
 
@@ -96,6 +98,14 @@ def test_rows_that_are_fetched_once_change_no_bit(ranks, label, count):
         assert cached.keys() == fetched.keys() and counts
         assert all(np.array_equal(cached[key], fetched[key], equal_nan=True) for key in cached.keys() - counts)
         assert 0 < cached["first fetched_bytes"] <= fetched["first fetched_bytes"] - (CASES[label][1] != "apan")
+
+
+@pytest.mark.parametrize(("label", "count"), runs(label for label in CASES if "-cached" in label or "-stale" in label))
+def test_rows_that_are_read_of_the_cache_are_those_that_came_last(ranks, label, count):
+    """Which the ranks have compared; only `memshare-stale` reads rows of nodes that have had an event since."""
+    fresh, stale, events = sum(ranks[1][label, str(count), str(rank)]["exchanged reads"] for rank in range(count))
+    if CASES[label][1] != "apan":
+        assert (fresh or "little" in label) and events and (stale > 0) == ("-stale" in label)
 
 
 @pytest.mark.parametrize(("label", "count"), runs(CASES))

@@ -307,9 +307,26 @@ def test_cached_rows_are_allocated_and_not_fetched(name: str) -> None:
     assert cached.resident - plain.resident > 300 * features > 0  # of all events, and all nodes
 
 
+def test_rows_that_are_stale_are_not_fetched_again() -> None:
+    """Coins are those of `memshare-cached`, and a node's neighbours that are cached are enough: fewer rows are fetched, and more read."""
+    given = hyper("tgn", 3, events=shared())
+    cached, stale = (plan(name, work("tgn", given, data(300, 30)), 3) for name in ("memshare-cached", "memshare-stale"))
+    asked = [int(one.rows[(one.op == Op.ALLTOALL) & (one.layer == ROWS)].sum()) for one in (cached, stale)]
+    sampled = [int(one.edges[one.op == Op.SAMPLE].sum()) for one in (cached, stale)]
+    assert asked[1] <= asked[0] and sampled[1] > sampled[0]
+
+
 @pytest.mark.parametrize(
     "feeding",
-    ["", "parts", "parts all", "parts all recent hot", "replicas all recent pipelined shared", "parts never never", "slots"],
+    [
+        "",
+        "parts",
+        "parts all",
+        "parts all recent hot",
+        "replicas all recent pipelined shared",
+        "parts never never",
+        "slots",
+    ],
 )
 def test_sharing_is_read_back(feeding: str) -> None:
     workload = work("tgn", hyper("tgn", events=shared()))
@@ -321,15 +338,28 @@ def test_sharing_is_read_back(feeding: str) -> None:
     assert str(error.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
 
 
+def test_neighbours_are_read_from_a_cache_that_there_is() -> None:
+    with pytest.raises(UserError, match=r"^neighbours are read from a cache where rows of other ranks are cached$"):
+        Sharing(neighbours="decay-cached")
+    with pytest.raises(UserError, match=r"^training\.weight_cap: expected 0, for none, or at least 1, got 0\.5$"):
+        shared(weight_cap=0.5)
+
+
 def test_how_neighbours_are_sampled() -> None:
     """With the boundary that is asked for; by default one unit of decay over the stream's span."""
     stats = stream_statistics(data())
     for complete in (True, False):
         given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
         samplings = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
-        assert samplings["memshare"].boundary == Boundary(0.2, 0.5, complete) and samplings["memshare-local"].boundary == Boundary(
-            0.0, 0.5, complete
-        )
+        ours = Boundary(0.2, 0.5, complete, 4.0, True)
+        assert samplings["memshare"].boundary == samplings["memshare-cached"].boundary == ours
+        assert samplings["memshare-stale"].boundary == replace(ours, stale=True)
+        assert samplings["memshare-local"].boundary == Boundary(0.0, 0.5, complete)
+        published, other = replace(given, variant="as-published"), hyper("tgn", events=shared(weight_cap=0.0, at_least_one=False))
+        plain = SPREAD["memshare"].sharing.sampling(published, shape_for(choice("tgn"), stats, given), stats).boundary
+        assert plain == Boundary(0.2, 0.5, complete)
+        plain = SPREAD["memshare"].sharing.sampling(other, shape_for(choice("tgn"), stats, given), stats).boundary
+        assert plain is not None and (plain.cap, plain.at_least_one) == (0.0, False)
         assert all(samplings[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
         assert all(one.unique and one.fanouts == (3,) for one in samplings.values())
     given = hyper("tgn", events=shared(theta=0.2))

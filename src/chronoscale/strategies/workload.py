@@ -147,9 +147,10 @@ class SharingHyper:
 
     policy, shared, decay: how the stream is partitioned, as in `batching.streams.ranks.distribution.StreamDistribution`; strategies without
     shared nodes take a share of 0. theta: expected share of the remote neighbours that are sampled; complete: whether local ones fill the
-    fan-out (§3.3). alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that memory
-    may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the changes of
-    shared nodes that alpha lets through, which a plan has to assume. remote_cache: rows of other ranks, of nodes and of events
+    fan-out (§3.3); weight_cap, at_least_one: `cap` and `at_least_one` of `batching.streams.sampling.boundary.Boundary`, which a variant as
+    published has not. alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that
+    memory may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the
+    changes of shared nodes that alpha lets through, which a plan has to assume. remote_cache: rows of other ranks, of nodes and of events
     each, that a rank caches, of strategies that fetch rows once.
     """
 
@@ -163,6 +164,8 @@ class SharingHyper:
     adaptive: bool = False
     sent: float = 0.1
     remote_cache: int = 65_536
+    weight_cap: float = 4.0
+    at_least_one: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.shared < 1:
@@ -170,6 +173,8 @@ class SharingHyper:
         for name, value, most in (("theta", self.theta, 1), ("alpha", self.alpha, 2), ("sent", self.sent, 1)):
             if not 0 <= value <= most:
                 raise UserError(f"training.{name}: expected 0 to {most}, got {value:g}")
+        if not (self.weight_cap == 0 or 1 <= self.weight_cap < float("inf")):
+            raise UserError(f"training.weight_cap: expected 0, for none, or at least 1, got {self.weight_cap:g}")
         if self.remote_cache < 1:
             raise UserError(f"training.remote_cache: expected at least 1 row, got {self.remote_cache}")
         if self.staleness < 1:

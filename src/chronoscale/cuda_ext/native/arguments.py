@@ -23,12 +23,13 @@ TcsrArrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # o
 class WeightedNeighbors(NamedTuple):
     """Sampled neighbours of R root nodes with importance weights, as the native boundary-decay sampler returns them.
 
-    Root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1, and weight 1.
+    Root i has slots 0 to counts[i] - 1, in the order of their events; other slots hold -1, weight 1 and False.
     """
 
     neighbor: NDArray[np.int32]  # [R, fanout]
     event: NDArray[np.int32]  # [R, fanout]
     weight: NDArray[np.float32]  # [R, fanout]
+    cached: NDArray[np.bool_]  # [R, fanout]: left out by its coin, and there since its rows are cached
     counts: NDArray[np.int32]  # [R]
 
 
@@ -41,6 +42,14 @@ class Ownership(NamedTuple):
     node: NDArray[np.int32]  # [N]
     event: NDArray[np.int32]  # [M]
     rank: int
+
+
+class CachedRows(NamedTuple):
+    """Rows of other parts that can be read without asking for them, for the native boundary-decay sampler: where each is in a cache, a
+    negative number for nowhere. event None: features of events are not read, and none has to be cached."""
+
+    node: NDArray[np.int32]  # [N]
+    event: NDArray[np.int32] | None  # [M]
 
 
 @cache  # the warning comes once for each kind of work

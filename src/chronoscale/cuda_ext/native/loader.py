@@ -13,7 +13,7 @@ from chronoscale import cuda_ext
 from chronoscale.cuda_ext.native import devices
 from chronoscale.errors import MachineError
 
-ABI_VERSION = 15
+ABI_VERSION = 16
 DIRECTORY_VARIABLE = "CHRONOSCALE_LIBRARY_DIR"
 
 _Arguments = dict[str, list[Any]]
@@ -80,7 +80,7 @@ _CPU: _Arguments = {
     "cs_sample": [c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 3, c_int64, c_int, c_uint64, c_int, *[c_void_p] * 3],
     "cs_boundary": [
         *[c_int64, *[c_void_p] * 3, c_int64, c_int64, c_void_p, c_int, c_void_p, c_void_p, c_int32],
-        *[c_int64, c_void_p, c_void_p, c_int64, c_double, c_double, c_int, c_uint64, c_int, *[c_void_p] * 4],
+        *[c_int64, c_void_p, c_void_p, c_int64, *[c_double] * 3, c_int, c_int, c_uint64, c_void_p, c_void_p, c_int, *[c_void_p] * 5],
     ],
     "cs_replay": [
         *[c_int64, c_int64, c_void_p, c_void_p, c_int64, *[c_void_p] * 3, c_int64, c_int64, *[c_void_p] * 5],

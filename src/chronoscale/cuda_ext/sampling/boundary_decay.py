@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from chronoscale.cuda_ext.native.arguments import (
     INT32_LIMIT,
+    CachedRows,
     Ownership,
     TcsrArrays,
     WeightedNeighbors,
@@ -40,14 +41,24 @@ def sample(
     complete: bool = True,
     seed: int = 0,
     threads: int = 0,
+    least: float = 0.0,
+    one: bool = False,
+    cached: CachedRows | None = None,
 ) -> WeightedNeighbors:
     """Sample up to `fanout` neighbours, with weights, of each root by MemShare's boundary decay, natively (eqs. 16 and 17).
 
     A root is node[i] before event before[i], both int32 [R]. arrays: a T-CSR (each node's events in order of time). Of the latest `fanout`
     events (temporal.sample's `recent`) all local ones are sampled, with weight 1; each of the R remote ones independently with p =
-    min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), and has weight 1 / p. theta of 1 or more samples all, with weight 1.
-    So sums of weight times any function of the event have the recent neighbours' as their expectation. owned: which part owns nodes and
-    events.
+    min(theta R e^(decay t_k) / sum of e^(decay t_i) over these R, 1), at least `least`, and has weight 1 / p. theta of 1 or more samples
+    all, with weight 1. So sums of weight times any function of the event have the recent neighbours' as their expectation. owned: which
+    part owns nodes and events.
+
+    one: a root that has recent neighbours, all of them remote, gets one of them at least: coins are tossed until one is sampled. A
+    neighbour is then sampled with probability p / q, q = 1 - (1 - p_1) ... (1 - p_R), and has weight q / p: expectations are the same. Not
+    with a theta of 0.
+
+    cached: which rows of other parts can be read. A remote neighbour of which all can is always there, with weight 1; where its coin
+    leaves it out, `WeightedNeighbors.cached` says so. Of a root that has one, no coin is tossed again.
 
     complete: slots that are then free take the latest local events that come before all of those, of weight 1, looking back over 16 x
     fanout entries of the row: what is summed then goes beyond the recent neighbours, so that the above holds only without it.
@@ -64,21 +75,28 @@ def sample(
             f"boundary: node {list(node.shape)}, before {list(before.shape)}, fanout={fanout}, rank={rank}, seed={seed}, "
             f"threads={threads}; expected [R] of each, at most {MAX_FANOUT}, below 2^64, and none that is negative"
         )
-    if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0):
-        raise UserError(f"boundary: theta={theta}, decay={decay}; expected finite numbers of 0 or more")
+    if not (isfinite(theta) and isfinite(decay) and theta >= 0 and decay >= 0 and 0 <= least <= 1):
+        raise UserError(f"boundary: theta={theta}, decay={decay}, least={least}; expected finite numbers of 0 or more, the last at most 1")
     require_tcsr("boundary", arrays)
     require_array("t", t, np.int64 if t.dtype.kind == "i" else np.float64, None)
     require_array("the parts of nodes", owned.node, np.int32, len(arrays[0]) - 1)
     require_array("the parts of events", owned.event, np.int32, len(t))
+    places = () if cached is None else (("nodes", cached.node, len(arrays[0]) - 1), ("events", cached.event, len(t)))
+    for what, array, size in places:
+        if array is not None:
+            require_array(f"the places of cached {what}", array, np.int32, size)
     neighbor, event = (np.empty((len(node), fanout), np.int32) for _ in range(2))
-    sampled = WeightedNeighbors(neighbor, event, np.empty((len(node), fanout), np.float32), np.empty(len(node), np.int32))
+    weight, read = np.empty((len(node), fanout), np.float32), np.empty((len(node), fanout), np.bool_)
+    sampled = WeightedNeighbors(neighbor, event, weight, read, np.empty(len(node), np.int32))
     if (library := cpu_library_or_warn("temporal neighbours across a boundary are sampled")) is None:
-        boundary_decay_reference.sample(arrays, t, owned, node, before, theta, decay, complete, seed, *sampled)
+        chances = boundary_decay_reference.Chances(theta, decay, least, one)
+        boundary_decay_reference.sample(arrays, t, owned, node, before, chances, complete, seed, cached, *sampled)
         return sampled
     tcsr = (*(address(array) for array in arrays), len(arrays[1]), len(t), address(t), t.dtype.kind == "i")
     ownership = (address(owned.node), address(owned.event), rank)
     roots = (len(node), address(node), address(before), fanout)
-    arguments = (*tcsr, *ownership, *roots, theta, decay, complete, seed, threads)
+    of_cache = tuple(None if array is None else address(array) for array in cached or (None, None))
+    arguments = (*tcsr, *ownership, *roots, theta, decay, least, one, complete, seed, *of_cache, threads)
     require_accepted(
         "boundary", library.cs_boundary(len(arrays[0]) - 1, *arguments, *(address(array) for array in sampled)), len(arrays[0]) - 1
     )

@@ -63,6 +63,10 @@ class StreamTraining(Training):
     )
     theta: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of remote neighbours that boundary decay samples")
     complete: bool = Field(True, description="whether older local neighbours fill the fan-out that boundary decay leaves")
+    weight_cap: NonNegativeFloat = Field(
+        4.0, description="largest weight of a remote neighbour that is sampled, times 1 / theta; likelier is what would have more; 0: none"
+    )
+    at_least_one: bool = Field(True, description="whether boundary decay samples one neighbour at least of a node that has any")
     alpha: Annotated[NonNegativeFloat, Field(le=2)] = Field(
         0.3, description="1 - cosine by which a shared node's memory has turned before it is sent to other ranks"
     )
@@ -117,7 +121,18 @@ class StreamExperiment(Experiment):
         """Hyper-parameters of the experiment that strategies plan with."""
         t = self.training
         sharing = SharingHyper(
-            t.partition, t.shared, t.decay, t.theta, t.complete, t.alpha, t.staleness, t.adaptive, t.sent, t.remote_cache
+            t.partition,
+            t.shared,
+            t.decay,
+            t.theta,
+            t.complete,
+            t.alpha,
+            t.staleness,
+            t.adaptive,
+            t.sent,
+            t.remote_cache,
+            t.weight_cap,
+            t.at_least_one,
         )
         return Hyper(
             batch_size=t.batch_size,

@@ -24,6 +24,14 @@ MEMSHARE_CACHED = SpreadStrategy(
     summary="As memshare, but each GPU caches remote rows until an event changes them: the same losses with fewer bytes fetched.",
 )
 
+MEMSHARE_STALE = SpreadStrategy(
+    "memshare-stale",
+    "memshare-cached that reads neighbours left out from the cache",
+    "ours",
+    replace(ALL, neighbours="decay-cached", cached=True),
+    summary="As memshare-cached, but remote neighbours that are not sampled are read from the cache where it has them, however old.",
+)
+
 # The ladder of Figure 11: each rung adds one part to the one before, from tgl-dist on.
 LADDER = "MemShare §5.4, Figure 11"
 SHARED = SpreadStrategy(

@@ -17,7 +17,7 @@ from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
 from chronoscale.cuda_ext.scheduling.restream import FetchedRows
-from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.arrays import Bool, Int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,13 +79,17 @@ class RowsByOwner:
         ids: np.ndarray = self.ids[self.own :]
         return ids
 
+    def of_asked(self, values: Bool | None) -> Bool | None:
+        """Return what `values` [U], or None, say of the rows that other ranks have, in the order of `asked`."""
+        return None if values is None else values[self.order[self.own :]]
+
 
 def rows_by_owner(
     neighbourhood: Neighbourhood, source: IndexedStream, local_part: LocalPart, edges: bool
 ) -> tuple[RowsByOwner, RowsByOwner]:
     """Order the rows that a rank's sampled batch reads by the rank that has them: those of nodes, and those of events (edges), by their
     numbers in the whole stream. `edges`: whether a model reads features of events; if not, all are the rank's own."""
-    parts, rank = local_part
+    parts, rank = local_part.parts, local_part.rank
     nodes = RowsByOwner(neighbourhood.nodes, parts.node[neighbourhood.nodes], rank, parts.count)
     home = parts.event[neighbourhood.edges] if edges else np.full(neighbourhood.edges.size, rank)
     return nodes, RowsByOwner(source.original(neighbourhood.edges), home, rank, parts.count)
@@ -106,8 +110,17 @@ def iteration_contributions(
 
 def remote_row_cache(source: IndexedStream, assignment: RankAssignment, distribution: StreamDistribution, delivers: int) -> RemoteRowCache:
     """Return an empty cache of other ranks' rows for an assignment's iterations on a rank. delivers: to how many neighbours mail goes."""
-    events = len(source.stream) if source.numbers is None else int(source.numbers[-1]) + 1
-    return RemoteRowCache(source, assignment, delivers, events, distribution.cached_rows)
+    return RemoteRowCache(source, assignment, delivers, distribution.cached_rows)
+
+
+def look_up(
+    cache: RemoteRowCache | None, iteration: int, tables: tuple[RowsByOwner, RowsByOwner], sampled: Neighbourhood
+) -> tuple[CacheLookup, CacheLookup] | None:
+    """Look up in a cache what a batch of an iteration reads of other ranks, of nodes and of events (`tables`); None without a cache."""
+    if cache is None:
+        return None
+    nodes, events = tables
+    return cache.look_up(iteration, nodes.asked, events.asked, nodes.of_asked(sampled.stale))
 
 
 RankNegatives = Callable[[Int64, int], np.ndarray]  # negatives [B, k] of a rank's events
@@ -138,7 +151,8 @@ def count_distributed_batches(
                 continue
             batch = first + rank
             roots = source.roots(own, negatives(own, rank), assignment.before(iteration, rank), sampling.sources)
-            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank)
+            cached = caches[rank].rows(edges) if caching else None
+            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank, cached)
             sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=local_part)
             counts["events"][batch], counts["roots"][batch] = own.size, sampled.trees[0].levels[0].size
             counts["targets"][batch] = [level.size for level in sampled.trees[0].levels]
@@ -146,7 +160,7 @@ def count_distributed_batches(
             counts["nodes"][batch], counts["edges"][batch] = sampled.nodes.size, sampled.edges.size
             if local_part is not None:
                 tables = rows_by_owner(sampled, source, local_part, edges)
-                lookups = caches[rank].look_up(iteration, *(table.asked for table in tables)) if caching else (None, None)
+                lookups = look_up(caches[rank] if caching else None, iteration, tables, sampled) or (None, None)
                 for table_name, table, lookup in zip(("nodes", "edges"), tables, lookups, strict=True):
                     missing, asked = table.missing(lookup)
                     counts[f"asked_{table_name}"][batch] = missing.size

@@ -9,6 +9,7 @@ import numpy as np
 from chronoscale.batching.streams.ranks.delivery import deliver_mail
 from chronoscale.batching.streams.ranks.distribution import RankAssignment
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
+from chronoscale.cuda_ext.native.arguments import CachedRows
 from chronoscale.datasets.arrays import Bool, Int32, Int64
 
 
@@ -36,9 +37,18 @@ class CacheSlots:
         """Mark rows as changed since they were fetched. ids: repeated or not."""
         self._valid[ids] = False
 
-    def look_up(self, ids: Int32) -> CacheLookup:
-        """Return which of the different rows `ids` [n] are cached, and assign slots to the others, as far as there are any."""
-        before, hit = self._slot[ids].astype(np.int64), self._valid[ids]
+    @property
+    def slots(self) -> Int32:
+        """Where each row is, changed since or not, int32 [ids]; -1: nowhere."""
+        return self._slot
+
+    def look_up(self, ids: Int32, stale: Bool | None = None) -> CacheLookup:
+        """Return which of the different rows `ids` [n] are cached, and assign slots to the others, as far as there are any.
+
+        stale: which rows may have changed since they were fetched, bool [n]; None: none.
+        """
+        before, valid = self._slot[ids].astype(np.int64), self._valid[ids]
+        hit = valid if stale is None else valid | stale & (before >= 0)
         fresh = np.flatnonzero(before < 0)[: self._owner.size]
         slots = (self._next + np.arange(fresh.size)) % max(self._owner.size, 1)
         owners = self._owner[slots]
@@ -47,7 +57,7 @@ class CacheSlots:
         self._owner[slots], self._slot[ids[fresh]] = ids[fresh], slots
         self._next = (self._next + fresh.size) % max(self._owner.size, 1)
         after = self._slot[ids].astype(np.int64)
-        self._valid[ids] = after >= 0
+        self._valid[ids] = (after >= 0) & (valid | ~hit)
         return CacheLookup(hit, np.where(hit, before, after))
 
 
@@ -56,23 +66,27 @@ class RemoteRowCache:
     has; the rows themselves are where they are read.
 
     Every rank knows all events, and so which nodes an iteration writes: until then a node's row is as it was fetched, and an event's
-    features are for ever. A hit is exactly what would be fetched: memory is up to date when it is read. delivers: to how many neighbours of
-    an event's ends its mail goes, too (APAN). capacity: rows, of nodes and of events each.
+    features are for ever. A hit is exactly what would be fetched, but for rows that may be stale: memory is up to date when it is read.
+    delivers: to how many neighbours of an event's ends its mail goes, too (APAN). capacity: rows, of nodes and of events each.
     """
 
-    def __init__(self, source: IndexedStream, assignment: RankAssignment, delivers: int, events: int, capacity: int) -> None:
-        """events: how many the whole stream has; ids of events are numbers there."""
+    def __init__(self, source: IndexedStream, assignment: RankAssignment, delivers: int, capacity: int) -> None:
         self._source, self._assignment, self._delivers = source, assignment, delivers
-        self._nodes, self._events = CacheSlots(source.stream.num_nodes, capacity), CacheSlots(events, capacity)
+        self._nodes, self._events = CacheSlots(source.stream.num_nodes, capacity), CacheSlots(len(source.stream), capacity)
         self._seen = 0  # iterations whose writes have been seen
 
-    def look_up(self, iteration: int, nodes: Int32, events: Int32) -> tuple[CacheLookup, CacheLookup]:
-        """Look up the rows of other ranks that the rank's batch in an iteration reads: of nodes, and of events. Iterations come in order;
-        some may be left out."""
+    def rows(self, edges: bool) -> CachedRows:
+        """Return which rows are there, as old as they are, for the next batch's sampling. edges: whether events' are read at all."""
+        return CachedRows(self._nodes.slots, self._events.slots if edges else None)
+
+    def look_up(self, iteration: int, nodes: Int32, events: Int32, stale: Bool | None = None) -> tuple[CacheLookup, CacheLookup]:
+        """Look up the rows of other ranks that the rank's batch in an iteration reads: of nodes, and of events, by their numbers in the
+        whole stream. Iterations come in order; some may be left out. stale: which of the nodes' rows may be as old as they are, bool [n];
+        None: none."""
         for written in range(self._seen, iteration):
             self._nodes.invalidate(self._written(written))
         self._seen = iteration
-        return self._nodes.look_up(nodes), self._events.look_up(events)
+        return self._nodes.look_up(nodes, stale), self._events.look_up(self._source.numbered_here(events))
 
     def _written(self, iteration: int) -> np.ndarray:
         """Return the nodes whose memory or mailbox an iteration's events write, repeated or not."""

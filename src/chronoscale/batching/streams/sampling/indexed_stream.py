@@ -38,6 +38,10 @@ class IndexedStream:
         """Return the numbers in the whole stream of some of these events, int32; they ascend where these do."""
         return events if self.numbers is None else self.numbers[events]
 
+    def numbered_here(self, events: Int32) -> Int32:
+        """Return the numbers here of events of the whole stream that are here, too, int32: the inverse of `original`."""
+        return events if self.numbers is None else np.searchsorted(self.numbers, events).astype(np.int32)
+
     def roots(self, part: EventNumbers, negatives: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
         """Return the roots of a batch, for which neighbours are sampled: nodes int32 [R], the first event that each does not see (`before`)
         int32 [R], and their times [R], those of their events.

@@ -71,11 +71,13 @@ class Tree(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
     """Neighbourhood sampled for a batch of events, as index arrays over the rows that a model reads. nodes int32 [U] and edges int32 [E]
-    (numbers of events): the rows to read. trees: one for each window, the oldest first, whose indices are into them."""
+    (numbers of events): the rows to read. trees: one for each window, the oldest first, whose indices are into them. stale bool [U]: which
+    rows of nodes are read only by neighbours that a boundary left out and a cache has (`Boundary.stale`); None: none."""
 
     nodes: Int32
     edges: Int32
     trees: list[Tree]
+    stale: Bool | None = None
 
 
 class _Level(NamedTuple):
@@ -91,6 +93,7 @@ class _SampledLevels(NamedTuple):
     slots: list[Int64]
     there: list[Bool]
     weights: list[Float32 | None]
+    cached: list[Bool | None]  # of each hop [T, K]: read from a cache
 
 
 def sample(
@@ -130,7 +133,18 @@ def sample(
             elapsed = (tree.levels[number].time[:, None] - t[np.maximum(event, 0)]).astype(np.float32)
             hops.append(Hop(slot, there, edge, elapsed, weight))
         trees.append(Tree(levels, hops))
-    return Neighbourhood(ids, edges, trees)
+    stale = _stale_rows(ids.size, trees, grown) if sampling.boundary is not None and sampling.boundary.stale else None
+    return Neighbourhood(ids, edges, trees, stale)
+
+
+def _stale_rows(rows: int, trees: list[Tree], grown: list[_SampledLevels]) -> Bool:
+    """Return which of a neighbourhood's rows of nodes no root is and no slot means but those that are read from a cache, bool [rows]."""
+    stale = np.ones(rows, np.bool_)
+    for tree, sampled in zip(trees, grown, strict=True):
+        stale[tree.levels[0]] = False
+        for hop, level, cached in zip(tree.hops, tree.levels[1:], sampled.cached, strict=True):
+            stale[level[hop.slot[hop.there if cached is None else hop.there & ~cached]]] = False
+    return stale
 
 
 def compact(ids: Int32, unique: bool) -> tuple[Int32, Int64]:
@@ -159,7 +173,7 @@ def _sample_tree(
     tcsr: TCSR, t: Numbers, roots: _Level, sampling: Sampling, seed: int, threads: int, local_part: LocalPart | None
 ) -> _SampledLevels:
     """Sample the levels and hops of one tree."""
-    grown = _SampledLevels([roots], [], [], [], [])
+    grown = _SampledLevels([roots], [], [], [], [], [])
     for hop, fanout in enumerate(sampling.fanouts):
         level = grown.levels[-1]
         sampled = _sample_level(tcsr, t, level, fanout, sampling, draws.derive_key(seed, hop), threads, local_part)
@@ -181,7 +195,9 @@ def _sample_tree(
         grown.events.append(sampled.event)
         grown.slots.append(slot)
         grown.there.append(there)
-        grown.weights.append(sampled.weight if isinstance(sampled, WeightedNeighbors) else None)
+        weighted = sampled if isinstance(sampled, WeightedNeighbors) else None
+        grown.weights.append(weighted.weight if weighted else None)
+        grown.cached.append(weighted.cached if weighted else None)
     return grown
 
 

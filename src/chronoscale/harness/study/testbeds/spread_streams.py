@@ -38,9 +38,10 @@ def sharing_of(settings: Mapping[str, Any]) -> SharingHyper:
     """Return how MemShare's ranks share the memory of hot nodes at a study's point.
 
     settings: of the point, of which `policy` (of partitioning), `shared` (share of nodes that all ranks have), `theta` (share of remote
-    neighbours sampled) and `alpha` (how far a memory turns before ranks send it) are read; defaults for those that are missing.
+    neighbours sampled) and `alpha` (how far a memory turns before ranks send it) are read; defaults for those that are missing. Boundary
+    decay is the paper's: without a cap, and without a least number of neighbours.
     """
-    return SharingHyper(**{name: settings[name] for name in SHARING if name in settings})
+    return SharingHyper(weight_cap=0.0, at_least_one=False, **{name: settings[name] for name in SHARING if name in settings})
 
 
 def printed_counts(paper: str, table: int, dataset: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run, write_text
 from chronoscale.harness.runs.training_record import FOLDER, NAIVE, NOTES
+from chronoscale.harness.workflows.streams.boundary_weights import warn_of_boundary_weights
 from chronoscale.harness.workflows.streams.clock import clock_notes
 from chronoscale.harness.workflows.streams.data import store_events, stored_workload
 from chronoscale.real_exec.job import Item
@@ -35,6 +36,7 @@ def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     schedule.save(folder / "schedule.parquet")
     stored = PreparedStream.load(data)
+    warn_of_boundary_weights(experiment, planner, stored, ranks)
     write_text(folder / NOTES, json.dumps(clock_notes(experiment.model, stored)))
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
     run_epochs(make_training(experiment, item, folder), ranks)

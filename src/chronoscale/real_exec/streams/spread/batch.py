@@ -10,6 +10,7 @@ from torch import Tensor
 
 from chronoscale.batching.streams.caching.resident_rows import BatchLoads, TableLoad
 from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner
+from chronoscale.batching.streams.ranks.remote_row_cache import CacheLookup
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers
@@ -23,13 +24,15 @@ from chronoscale.real_exec.streams.tree import Hop, Tree
 class SpreadBatch(Batch):
     """A rank's batch of events some of whose nodes and edges lie on other ranks: own rows stand first, then those of other ranks.
 
-    weight float32 [B, k] or None: weight of each negative in the loss. remote: where its nodes and its edges are. received: rows of other
+    weight float32 [B, k] or None: weight of each negative in the loss. remote: where its nodes and its edges are. lookups: of those that
+    other ranks have in this rank's cache, None without one. received: rows of other
     ranks: memory and mailbox, and their last update. expected: rows of shared nodes among the batch's, int64 [n], and their expected memory
     (MemShare eq. 20), float32 [n, H]. ends: rows of its events' sources and destinations among its nodes, int64 [2 B].
     """
 
     weight: Tensor | None = None
     remote: tuple[RowsByOwner, RowsByOwner] | None = None
+    lookups: tuple[CacheLookup, CacheLookup] | None = None
     received: tuple[MemoryRows, Tensor] | None = None
     expected: tuple[Tensor, Tensor] | None = None
     ends: Tensor | None = None

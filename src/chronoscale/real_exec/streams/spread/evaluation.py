@@ -41,7 +41,7 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions
     local_part, source = program.spreading.local_part(True, program.rank), program.spreading.source(True)
     allotment, steps = program.spreading.assignment(part, program.hyper.batch_size, validates=True), program.steps
     seed, width = derive_key(program.seed, FIXED_EPOCH + 1), 0 if others is None else others.shape[1]
-    size = max(ROOTS // (2 + width), 1)
+    size, cache = max(ROOTS // (2 + width), 1), program.cache(True, allotment)
     for iteration in range(allotment.iterations):
         own = allotment.rank_events(iteration, program.turn)
         longest = max(len(allotment.rank_events(iteration, rank)) for rank in range(allotment.ranks))
@@ -50,7 +50,7 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions
             events = own[begin : begin + size]
             negatives = np.empty((len(events), 0), np.int32) if others is None else others[row_index(relative_to(events, part.start))]
             before = allotment.before(iteration, program.turn)
-            batch = steps.around(source, local_part, events, (negatives, None), before, seed) if len(events) else None
+            batch = steps.around(source, local_part, events, (negatives, None), before, seed, cache, iteration) if len(events) else None
             steps.prepare(batch, local_part is not None and allotment.ranks > 1)
             if batch is None:
                 continue

@@ -15,6 +15,7 @@ from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.ranks.distributed_stream import DistributedStream
 from chronoscale.batching.streams.ranks.distribution import RankAssignment
 from chronoscale.batching.streams.ranks.remote_reads import remote_row_cache
+from chronoscale.batching.streams.ranks.remote_row_cache import RemoteRowCache
 from chronoscale.datasets.arrays import Bool, Int64
 from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.datasets.streams.event_numbers import relative_to, row_index
@@ -73,7 +74,7 @@ class SpreadProgram(BatchProgram):
         if self._caching is not None:
             self.steps.allocate_cache(self._caching.cached_rows)
         self._lock = Lock()
-        self._decays = self.sharing.neighbours == "decay"
+        self._decays = self.sharing.neighbours in ("decay", "decay-cached")
         if options.adaptive:
             context.require_times("training.adaptive: theta and alpha follow measured times")
         self.theta, self._tuning = options.theta, Tuning() if options.adaptive else None
@@ -109,14 +110,7 @@ class SpreadProgram(BatchProgram):
         if self.hyper.events.every > 1:
             self.memory_part.state.imagine(self.seed)
         self.steps.fetched = self.steps.sent_back = self.common.changes = self.common.sent_changes = 0
-        self._caches = (
-            []
-            if self._caching is None
-            else [
-                remote_row_cache(self.spreading.source(bool(which)), allotment, self._caching, self.sampling.delivers)
-                for which, allotment in enumerate(self.allotments)
-            ]
-        )
+        self._caches = [self.cache(bool(which), allotment) for which, allotment in enumerate(self.allotments)]
         self._batch: dict[int, SpreadBatch] = {}
         self._released: set[int] = set()
         self._requests: dict[int, RemoteRequests] = {}
@@ -144,6 +138,12 @@ class SpreadProgram(BatchProgram):
         self.collective.all_reduce(totals)
         names = ("fetched_bytes", "returned_bytes", "shared_changes", "shared_spoken")
         return replace(result, counts={name: int(value) for name, value in zip(names, totals.tolist(), strict=True)})
+
+    def cache(self, validates: bool, allotment: RankAssignment) -> RemoteRowCache | None:
+        """Return an empty cache of other ranks' rows for an allotment's iterations; None for a strategy that caches none."""
+        if self._caching is None:
+            return None
+        return remote_row_cache(self.spreading.source(validates), allotment, self._caching, self.sampling.delivers)
 
     def batch(self, unit: int) -> SpreadBatch:
         return self._batch[unit]
@@ -181,7 +181,8 @@ class SpreadProgram(BatchProgram):
         others = (self.fixed_negatives(own), None) if validates else self.spreading.negatives(own, *drawn, remote)
         seed = derive_key(self.seed, FIXED_EPOCH if validates else self.epoch)
         source, local_part = self.spreading.source(validates), self.spreading.local_part(validates, self.rank)
-        self._batch[task.unit] = self.steps.around(source, local_part, own, others, allotment.before(iteration, self.turn), seed)
+        before, cache = allotment.before(iteration, self.turn), self._caches[validates]
+        self._batch[task.unit] = self.steps.around(source, local_part, own, others, before, seed, cache, iteration)
         self._plans[task.unit] = self.memory_updates.plan(allotment, (iteration, self.turn), source)
 
     def _send(self, task: Task) -> None:
@@ -190,8 +191,7 @@ class SpreadProgram(BatchProgram):
     def _exchange(self, task: Task) -> None:
         batch = self._batch.get(task.unit)
         if task.layer == IDS:
-            iteration, cache = self.place(task)[1], self._caches[task.step == VALIDATE] if self._caches else None
-            self._requests[task.unit] = self.steps.ask(batch, cache, iteration)
+            self._requests[task.unit] = self.steps.ask(batch)
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
         else:

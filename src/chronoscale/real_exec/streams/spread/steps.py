@@ -15,7 +15,7 @@ from torch import Tensor
 
 from chronoscale.batching.streams.prepared import NO_FEATURES, replace_absent
 from chronoscale.batching.streams.ranks.contributions import Contributions
-from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, rows_by_owner
+from chronoscale.batching.streams.ranks.remote_reads import RowsByOwner, look_up, rows_by_owner
 from chronoscale.batching.streams.ranks.remote_row_cache import CacheLookup, RemoteRowCache
 from chronoscale.batching.streams.sampling import neighbourhood
 from chronoscale.batching.streams.sampling.boundary import LocalPart
@@ -83,20 +83,31 @@ class SpreadSteps(Steps):
             self._sampling = replace(self._sampling, boundary=replace(self._sampling.boundary, theta=theta))
 
     def around(
-        self, source: IndexedStream, seat: LocalPart | None, events: Int64, others: tuple[Int32, Float32 | None], before: int, seed: int
+        self,
+        source: IndexedStream,
+        seat: LocalPart | None,
+        events: Int64,
+        others: tuple[Int32, Float32 | None],
+        before: int,
+        seed: int,
+        cache: RemoteRowCache | None = None,
+        iteration: int = 0,
     ) -> SpreadBatch:
-        """Sample this rank's batch of these events, with neighbours on other ranks.
+        """Sample this rank's batch of these events, with neighbours on other ranks, and look its rows up in the cache of others' rows.
 
         seat: which nodes this rank has. others: negatives [B, k], and their weights in the loss or None. before: the first event that is
-        not seen.
+        not seen. cache: of rows from earlier iterations, for which batches come in order; None: there is none. iteration: the batch's.
         """
+        seat = seat._replace(cached=cache.rows(self._edges)) if seat is not None and cache is not None else seat
         roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
         sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
             away = (_own(sampled.nodes, self.context), _own(source.original(sampled.edges), self.context))
         else:
             away = rows_by_owner(sampled, source, seat, self._edges)
-        return SpreadBatch.around(source, events, others, roots[2], sampled, away)
+        batch = SpreadBatch.around(source, events, others, roots[2], sampled, away)
+        batch.lookups = look_up(cache, iteration, away, sampled)
+        return batch
 
     def allocate_cache(self, rows: int) -> None:
         """Allocate a cache for so many rows of other ranks on the device, of nodes and of events each (`RemoteRowCache`)."""
@@ -104,15 +115,14 @@ class SpreadSteps(Steps):
         nodes = torch.empty(min(rows, stream.num_nodes), self.memory_part.row, dtype=torch.uint8, device=self._device)
         self._cache = nodes, torch.empty(min(rows, len(stream)) if width else 0, width, device=self._device)
 
-    def ask(self, batch: SpreadBatch | None, cache: RemoteRowCache | None = None, iteration: int = 0) -> RemoteRequests:
-        """Exchange between ranks which rows their batches need of each other; return what others request of this rank. Every rank calls it.
-
-        batch: None where this rank has no events. cache: of rows from earlier iterations, which the rank does not ask for.
+    def ask(self, batch: SpreadBatch | None) -> RemoteRequests:
+        """Exchange between ranks which rows their batches need of each other, but for those that a cache has; return what others request of
+        this rank. Every rank calls it. batch: None where this rank has no events.
         """
         ids_of, lookups = [NOTHING, NOTHING], None
         counts = np.zeros((self.context.ranks, 2), np.int64)
         if batch is not None and batch.remote is not None:
-            lookups = None if cache is None else cache.look_up(iteration, *(remote.asked for remote in batch.remote))
+            lookups = batch.lookups
             missing = [remote.missing(lookup) for remote, lookup in zip(batch.remote, lookups or (None, None), strict=True)]
             ids_of, counts = [ids for ids, _ in missing], np.stack([each for _, each in missing], axis=1).astype(np.int64)
         ones = [1] * self.context.ranks

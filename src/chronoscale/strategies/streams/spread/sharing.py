@@ -16,7 +16,7 @@ from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape
 from chronoscale.strategies.workload import Hyper
 
 Synchronised = Literal["all", "significant", "never"]
-Neighbours = Literal["recent", "decay", "local"]
+Neighbours = Literal["recent", "decay", "decay-cached", "local"]
 SYNCHRONISED: tuple[Synchronised, ...] = get_args(Synchronised)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 PARTS, REPLICAS = "parts", "replicas"
@@ -31,7 +31,8 @@ class Sharing:
     replicated: every rank has all of memory, and a span of time of its own (DistTGL); else a part of it. shared: hot nodes' memory is in
     all parts (MemShare §3.1). synchronised: which updates of it reach every rank at the iteration's end: the newest of each node;
     significant changes (aging inspection, eq. 18); none. smooth: an expected memory is mixed in (eqs. 20, 21). neighbours: the most recent
-    ones, those with θ-boundary decay (remote ones with a lower probability, §3.3), or only local ones. negatives: most are drawn from the
+    ones, those with θ-boundary decay (remote ones with a lower probability, §3.3), these and those whose rows are cached, however old, or
+    only local ones. negatives: most are drawn from the
     rank's own part (§4.3). pipelined: sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some
     iterations before it is due (MSPipe). cached: rows of other ranks are cached from batch to batch, and fetched once
     (`RemoteRowCache`); memory is then never stale.
@@ -50,6 +51,8 @@ class Sharing:
     def __post_init__(self) -> None:
         if self.cached and (self.stale or self.replicated):
             raise UserError("rows of other ranks are cached where memory is in parts, and read up to date")
+        if self.neighbours == "decay-cached" and not self.cached:
+            raise UserError("neighbours are read from a cache where rows of other ranks are cached")
 
     def __str__(self) -> str:
         first = REPLICAS if self.replicated else PARTS
@@ -93,5 +96,6 @@ class Sharing:
             raise UserError(f"training.sampling: boundary decay is of the most recent neighbours, got '{hyper.events.policy}'")
         settings = hyper.events.sharing
         decay = settings.decay if settings.decay is not None else (1 / data.span if data.span else 0.0)
-        theta = settings.theta if self.neighbours == "decay" else 0.0
-        return replace(sampling, boundary=Boundary(theta, decay, settings.complete))
+        theta, ours = settings.theta if self.neighbours != "local" else 0.0, hyper.variant != "as-published" and self.neighbours != "local"
+        cap, one = (settings.weight_cap, settings.at_least_one) if ours else (0.0, False)
+        return replace(sampling, boundary=Boundary(theta, decay, settings.complete, cap, one, self.neighbours == "decay-cached"))
