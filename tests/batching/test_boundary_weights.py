@@ -174,7 +174,7 @@ def test_rows_that_may_be_stale_are_read_by_nobody_else(case: Case, fanouts: tup
     """Against sets, node by node: roots, and neighbours of slots that are not read from the cache, hop by hop."""
     source, part = case
     of = Boundary(0.3, 0.1, True, 0.0, True, True)
-    node, before = (column[3:] for column in all_roots(source))
+    node, before = (column[3:9] for column in all_roots(source))  # of two nodes: others are neighbours alone
     roots = (node, before, np.full(node.size, source.stream.t[-1]))
     sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, Sampling(fanouts, boundary=of), seed, local_part=part)
     fresh, every, level = set(node.tolist()), set(node.tolist()), {(int(v), int(e)) for v, e in zip(node, before, strict=True)}

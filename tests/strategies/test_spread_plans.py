@@ -314,6 +314,9 @@ def test_rows_that_are_stale_are_not_fetched_again() -> None:
     asked = [int(one.rows[(one.op == Op.ALLTOALL) & (one.layer == ROWS)].sum()) for one in (cached, stale)]
     sampled = [int(one.edges[one.op == Op.SAMPLE].sum()) for one in (cached, stale)]
     assert asked[1] <= asked[0] and sampled[1] > sampled[0]
+    given = hyper("tgn", 3, events=shared(theta=1.0))  # nothing is left out, and nothing may be stale
+    cached, stale = (plan(name, work("tgn", given, data(300, 30)), 3) for name in ("memshare-cached", "memshare-stale"))
+    assert np.array_equal(cached.rows, stale.rows) and np.array_equal(cached.bytes, stale.bytes)
 
 
 @pytest.mark.parametrize(
