@@ -14,7 +14,7 @@ from chronoscale.batching.streams.caching.resident_rows import NO_ROWS, Resident
 from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood, Sampling
-from chronoscale.batching.streams.sampling.presampling import BatchNegatives, count_rows, distinct_rows, sample_batches
+from chronoscale.batching.streams.sampling.presampling import BatchNegatives, count_rows, distinct_rows, rows_by_hop, sample_batches
 from chronoscale.batching.streams.statistics import BatchStatistics, count_batches
 from chronoscale.batching.streams.work_cache import WorkCache
 from chronoscale.datasets import store
@@ -34,6 +34,7 @@ META = "prepared.json"
 TRAINING = "training"
 NEW = "new.npy"
 WORK = "work"
+OUTGOING = "tcsr-outgoing"  # T-CSR of the events that nodes send, made when it is first asked for
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
 NO_FEATURES = Loading()  # no rows of features
 
@@ -66,6 +67,7 @@ class PreparedStream:
     folder: Path | None = None
     cache: WorkCache = field(default_factory=WorkCache)
     _fixed: dict[str, Negatives] = field(default_factory=dict)
+    _outgoing: dict[str, IndexedStream] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: EventStream, protocol: Protocol) -> PreparedStream:
@@ -127,11 +129,13 @@ class PreparedStream:
         among = negatives.destinations(np.asarray(training.stream.dst[:training_events]), whole.stream.num_nodes)
         return cls(protocol, split, whole, training, training_events, new, among)
 
-    def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0) -> Int32:
+    def negatives_of_training(self, part: EventNumbers, epoch: int, seed: int = 0, all_nodes: bool = False) -> Int32:
         """Draw the negative destination of each of some training events in an epoch, int32 [B, 1]; [B, 0] for a task without negatives.
-        seed: the training's."""
+        seed: the training's. all_nodes: from all nodes, as in FAST's public code, not from training's destinations."""
         if self.protocol.task == "node":
             return np.empty((len(part), 0), np.int32)
+        if all_nodes:
+            return negatives.any_nodes(_event_numbers(part), self.whole.stream.num_nodes, seed=seed, epoch=epoch)
         dst = np.asarray(self.training.stream.dst[row_index(part)])
         return negatives.training_negatives(dst, _event_numbers(part), self.among, seed=seed, epoch=epoch)
 
@@ -188,7 +192,10 @@ class PreparedStream:
     def _choose_rows(
         self, placement: CachePlacement, ranks: int, size: int, sampling: Sampling, limit: int, loading: Loading
     ) -> CachedRows:
-        frequencies = self.row_frequencies(ranks, size, sampling, limit, loading.presample, loading.validated)
+        if loading.first_half:
+            frequencies = row_frequencies_of_half(self, ranks, size, sampling, limit)
+        else:
+            frequencies = self.row_frequencies(ranks, size, sampling, limit, loading.presample, loading.validated)
         return placement.fill(frequencies, loading.room(self.whole.stream.num_nodes, len(self.whole.stream)))
 
     def row_frequencies(
@@ -201,37 +208,57 @@ class PreparedStream:
         iterations = sum(assignment.iterations for assignment in assignments.values())
         stride = max(-(-iterations // presample), 1)
         batches = (
-            distinct_rows(neighbourhood, self._source(validates))
+            distinct_rows(neighbourhood, self.source(validates, sampling))
             for validates, assignment in assignments.items()
             for _, neighbourhood in self.sample_batches(replace(assignment, every=stride), validates, sampling)
         )
         return count_rows(batches, self.whole.stream.num_nodes, len(self.whole.stream))
 
-    def _source(self, validates: bool) -> IndexedStream:
-        return self.whole if validates else self.training
+    def source(self, validates: bool, sampling: Sampling) -> IndexedStream:
+        """Return the indexed events that batches of validation and test, or of training, sample neighbours from."""
+        of, indexed = ("", self.whole) if validates or self.training is self.whole else (TRAINING, self.training)
+        if not sampling.outgoing:
+            return indexed
+        if of not in self._outgoing:
+            self._outgoing[of] = indexed.with_sent_events(self.folder and self.folder / of / OUTGOING)
+        return self._outgoing[of]
 
     def sample_batches(self, assignment: BatchAssignment, validates: bool, sampling: Sampling) -> Iterator[tuple[int, Neighbourhood]]:
         """Sample the neighbourhoods of an assignment's batches, each with its number, as the first epoch of the protocol's seed does.
         validates: the assignment is of validation events, else of training events."""
-        return sample_batches(self._source(validates), assignment, sampling, *self._draws(validates))
+        return sample_batches(self.source(validates, sampling), assignment, sampling, *self._draws(validates, sampling))
 
     def _count(self, assignment: BatchAssignment, validates: bool, sampling: Sampling, resident: ResidentRows) -> BatchStatistics:
-        return count_batches(self._source(validates), assignment, sampling, *self._draws(validates), resident)
+        return count_batches(self.source(validates, sampling), assignment, sampling, *self._draws(validates, sampling), resident)
 
-    def _draws(self, validates: bool) -> tuple[BatchNegatives, int]:
+    def _draws(self, validates: bool, sampling: Sampling) -> tuple[BatchNegatives, int]:
         """Return the negatives of batches, and the seed of neighbours, in the first epoch."""
         seed = self.protocol.seed
-        return self.negatives_of(validates, 0, seed), draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
+        return self.negatives_of(validates, 0, seed, sampling.all_nodes), draws.derive_key(seed, draws.FIXED_EPOCH if validates else 0)
 
-    def negatives_of(self, validates: bool, epoch: int, seed: int) -> BatchNegatives:
+    def negatives_of(self, validates: bool, epoch: int, seed: int, all_nodes: bool = False) -> BatchNegatives:
         """Return a function that gives the negative destinations of a batch's events, int32 [B, k], as nodes to read. validates: of
-        validation events, the fixed ones, else of training events, drawn for the epoch by `seed`."""
+        validation events, the fixed ones, else of training events, drawn for the epoch by `seed` (all_nodes: see `negatives_of_training`).
+        """
         if self.protocol.task == "node":
             return lambda part: np.empty((len(part), 0), np.int32)
         if not validates:
-            return lambda part: self.negatives_of_training(part, epoch, seed)
+            return lambda part: self.negatives_of_training(part, epoch, seed, all_nodes)
         fixed, first = self.negatives("validation").dst, self.split.validation.start
         return lambda part: replace_absent(fixed[row_index(relative_to(part, first))])
+
+
+def row_frequencies_of_half(data: PreparedStream, ranks: int, size: int, sampling: Sampling, limit: int = 0) -> RowFrequencies:
+    """Count in how many batches each row of features is read, as FAST's public code does: all batches of the first half of the training
+    events, with negatives that no epoch draws, and an event once for each hop that reads it. limit: iterations of an epoch, 0: all."""
+    events = min(data.training_events, limit * ranks * size or data.training_events) // 2
+    source, seed = data.source(False, sampling), data.protocol.seed
+    others = data.negatives_of(False, draws.FIXED_EPOCH, seed, sampling.all_nodes)
+    batches = sample_batches(
+        source, BatchAssignment(range(events), ranks, size), sampling, others, draws.derive_key(seed, draws.FIXED_EPOCH)
+    )
+    rows = (rows for _, sampled in batches for rows in rows_by_hop(sampled, source))
+    return count_rows(rows, data.whole.stream.num_nodes, len(data.whole.stream))
 
 
 def replace_absent(destinations: Int32) -> Int32:

@@ -72,6 +72,13 @@ def draw_negatives(key: int, dst: Int32, event: Int64, among: Int32, per_event: 
     return among[ranks]
 
 
+def any_nodes(event: Int64, num_nodes: int, *, seed: int, epoch: int) -> Int32:
+    """Draw a negative for each training event from all `num_nodes` nodes alike, int32 [B, 1], as TGL's and FAST's public `NegLinkSampler`:
+    nodes that are never a destination as well, and the event's own. event int64 [B]: its number in the stream, as for `training_negatives`.
+    Raises UserError for a negative seed or epoch."""
+    return draws.draw_below(draws.derive_key(seed, TRAINING, epoch), event, 0, num_nodes).astype(np.int32)[:, None]
+
+
 def contains(nodes: Int32, ids: Int32) -> Bool:
     """Return which of `ids`, int32 [n], are among `nodes`, int32, ascending and at least one: a mask, bool [n]."""
     present: Bool = nodes[np.minimum(np.searchsorted(nodes, ids), nodes.size - 1)] == ids

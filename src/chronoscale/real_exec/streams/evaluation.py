@@ -26,7 +26,7 @@ def evaluate(program: EventProgram) -> dict[str, float]:
     """
     data = program.data
     steps = program.steps.for_evaluation()
-    source = program.data.whole
+    source = data.source(True, program.sampling)
     link, deal = data.protocol.task == "link", _batches(program, data.split.test)
     others: Int32 = np.empty((len(deal.part), 0), np.int32)
     if link:
@@ -64,7 +64,8 @@ def _write(program: EventProgram, deal: BatchAssignment, iteration: int) -> None
     """Write the updates of node memory by an iteration of all events, which every rank computes alike."""
     if not program.material.shape.memory:
         return
-    source, updated = program.data.whole, UpdatedNodes.of(program.data.whole, deal, iteration)
+    source = program.data.source(True, program.sampling)
+    updated = UpdatedNodes.of(source, deal, iteration)
     fresh = program.steps.fresh(torch.from_numpy(updated.nodes))
     whole = deal.all_events(iteration)
     write_updates(whole, updated, fresh, source, program.learner.model, program.state, program.sampling.delivers)

@@ -50,7 +50,7 @@ class EventProgram(BatchProgram):
         self._sampling_threads = None
         if feeding.bound:
             self._sampling_threads = context.share(
-                ("crew", self.data.folder, hyper), lambda: SamplingThreads(self.data, hyper, self.sampling.sources, context)
+                ("crew", self.data.folder, hyper), lambda: SamplingThreads(self.data, hyper, self.sampling, context)
             )
             if self._sampling_threads.cpus:
                 self.steps.threads = 0
@@ -113,12 +113,15 @@ class EventProgram(BatchProgram):
         return self.deals[validates], task.unit - self.deals[0].iterations * validates
 
     def _source(self, task: Task) -> IndexedStream:
-        return self.data.whole if task.step == VALIDATE else self.data.training
+        return self.data.source(task.step == VALIDATE, self.sampling)
 
     def _sample(self, task: Task) -> None:
         (deal, iteration), validates = self._place(task), task.step == VALIDATE
         part, before = deal.rank_events(iteration, self.rank), deal.all_events(iteration).start
-        others = self.fixed_negatives(part) if validates else self.data.negatives_of_training(part, self.epoch, self.seed)
+        if validates:
+            others = self.fixed_negatives(part)
+        else:
+            others = self.data.negatives_of_training(part, self.epoch, self.seed, self.sampling.all_nodes)
         source, seed = self._source(task), derive_key(self.seed, FIXED_EPOCH if validates else self.epoch)
         if task.layer == 0:  # to know which rows will be asked for again
             self._ahead.append(distinct_rows(self.steps.find(source, part, others, before, seed)[1], source))

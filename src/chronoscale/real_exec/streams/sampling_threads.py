@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling.affinity import Roots, thread_affinity
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.thread_binding import bind_by_affinity, choose_processors
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.real_exec.execution.context import Context
@@ -22,7 +23,7 @@ class SamplingThreads:
     never bound.
     """
 
-    def __init__(self, data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> None:
+    def __init__(self, data: PreparedStream, hyper: Hyper, sampling: Sampling, context: Context) -> None:
         """Choose processors by the roots of as many batches as are sampled beforehand (Algorithm 2).
 
         Raises UserError for a topology that does not parse.
@@ -32,7 +33,7 @@ class SamplingThreads:
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
         own, self.note = choose_processors(settings.topology, settings.threads, *local)
         if own is not None:
-            binding = bind_by_affinity(thread_affinity(data.training.tcsr, _roots(data, hyper, sources, context), settings.threads), own)
+            binding = bind_by_affinity(thread_affinity(data.training.tcsr, _roots(data, hyper, sampling, context), settings.threads), own)
             self.cpus, self.note = binding.cpus, binding.note
 
     def begin(self) -> None:
@@ -46,12 +47,12 @@ class SamplingThreads:
             bound_threads.unbind()
 
 
-def _roots(data: PreparedStream, hyper: Hyper, sources: bool, context: Context) -> Iterator[Roots]:
+def _roots(data: PreparedStream, hyper: Hyper, sampling: Sampling, context: Context) -> Iterator[Roots]:
     """Yield the roots of a rank's batches, and the events that each may see."""
     deal = data.assignment(False, context.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
     deal = replace(deal, every=deal.every * max(-(-deal.iterations // hyper.events.presample), 1))
-    others = data.negatives_of(False, 0, context.settings.seed)
+    others = data.negatives_of(False, 0, context.settings.seed, sampling.all_nodes)
     for iteration in range(deal.iterations):
         if own := deal.rank_events(iteration, context.rank):
-            node, before, _ = data.training.roots(own, others(own), deal.all_events(iteration).start, sources)
+            node, before, _ = data.training.roots(own, others(own), deal.all_events(iteration).start, sampling.sources)
             yield node, before

@@ -26,6 +26,15 @@ FAST_MERGED = StreamStrategy(
     summary="As fast, but each node and edge of a batch is computed on once.",
     ablates="fast",
 )
+PUBLISHED = StreamStrategy(
+    "fast-published",
+    "FAST as its public code samples",
+    "github.com/NoneBone/FAST",
+    replace(SLIM, published=True),
+    summary="As fast, but as its public code: neighbours only by events that a node sends, negatives from all nodes, cache chosen by the "
+    "first half of training.",
+    ablates="fast",
+)
 
 # What SlimCache is made of (Figures 5 and 8).
 COMPRESSED = StreamStrategy(

@@ -17,6 +17,7 @@ SLOTS = "slots"
 UNIQUE = "unique"
 COMPRESSED = "compressed"
 BOUND = "bound"
+PUBLISHED = "published"
 Operators = Literal["", "edges", "nodes"]
 OPERATORS: tuple[Operators, ...] = get_args(Operators)
 
@@ -30,9 +31,12 @@ class StreamFeeding:
     TGL has it. compressed: a row crosses the bus once, and the device has it as often as it is sampled (FAST §4.2). placement: which rows
     are resident on the device, a name of PLACEMENTS, or none. operators of layers, where a model has attention (TGAT, TGN): ours, in one
     pass over a target's slots; or edge by edge, summed with a thread an edge (edges, FAST §4.3) or node after node (nodes). bound: threads
-    that sample are bound to processors (FAST §4.4).
+    that sample are bound to processors (FAST §4.4). published: as FAST's public code (github.com/NoneBone/FAST) where that differs:
+    neighbours of a node only by the events that it sends, training's negatives from all nodes, and resident rows chosen by the batches of
+    the first half of training.
 
-    A model reads the same values, bit for bit, but for `merged`, which changes what is computed on.
+    A model reads the same values, bit for bit, but for `merged`, which changes what is computed on, and `published`, which changes what is
+    sampled.
     """
 
     merged: bool = False
@@ -40,10 +44,11 @@ class StreamFeeding:
     placement: str = ""
     operators: Operators = ""
     bound: bool = False
+    published: bool = False
 
     def __str__(self) -> str:
         words = (UNIQUE if self.merged else SLOTS, COMPRESSED * self.compressed, self.placement, self.operators, BOUND * self.bound)
-        return " ".join(word for word in words if word)
+        return " ".join(word for word in (*words, PUBLISHED * self.published) if word)
 
     @classmethod
     def of(cls, schedule: Schedule) -> StreamFeeding:
@@ -52,9 +57,9 @@ class StreamFeeding:
         words = schedule.feeding.split()
         placement = next((word for word in words if word in PLACEMENTS), "")
         operators: Operators = next((word for word in OPERATORS if word in words), "")
-        feeding = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words)
+        feeding = cls(UNIQUE in words, COMPRESSED in words, placement, operators, BOUND in words, PUBLISHED in words)
         if str(feeding) != schedule.feeding:
-            optional = (COMPRESSED, " or ".join(PLACEMENTS), " or ".join(OPERATORS[1:]), BOUND)
+            optional = (COMPRESSED, " or ".join(PLACEMENTS), " or ".join(OPERATORS[1:]), BOUND, PUBLISHED)
             valid = f"{SLOTS} or {UNIQUE}, then, or not, {', '.join(optional)}"
             raise UserError(f"schedule '{schedule.name}': feeding '{schedule.feeding}' is unknown; valid: {valid}")
         return feeding
@@ -67,7 +72,10 @@ class StreamFeeding:
         fanouts = (*hyper.fanout, *hyper.fanout[-1:] * shape.layers)[: shape.layers]
         events = hyper.events
         sources = bool(shape.outputs) and not shape.memory  # they alone are classified; memory of both ends is updated
-        return Sampling(fanouts, events.policy, events.windows, events.duration, self.merged, delivers(shape, hyper), sources)
+        if self.published and events.evaluation.hidden:
+            raise UserError("training.hidden_nodes: fast-published draws negatives from all nodes, and training would see the hidden ones")
+        own = self.merged, delivers(shape, hyper), sources
+        return Sampling(fanouts, events.policy, events.windows, events.duration, *own, outgoing=self.published, all_nodes=self.published)
 
     def loading(self, hyper: Hyper, shape: StreamShape) -> Loading:
         """Return how a model's features are loaded under this feeding: compressed or not, what is cached on the device, and the bytes of
@@ -75,4 +83,5 @@ class StreamFeeding:
         node, edge = FP32 * shape.features, FP32 * shape.edge * bool(shape.layers)
         events = hyper.events
         place = PLACEMENTS.get(self.placement) if events.cache_ratio else None  # without room nothing has a place
-        return Loading(self.compressed, place, events.cache_ratio, events.presample, node, edge, bool(shape.memory), hyper.validate)
+        rows = node, edge, bool(shape.memory)
+        return Loading(self.compressed, place, events.cache_ratio, events.presample, *rows, hyper.validate, self.published)

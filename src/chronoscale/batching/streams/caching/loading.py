@@ -58,7 +58,8 @@ class Loading:
     placement: which rows are cached on the device; None: none. ratio: the largest share of the bytes of all rows of features that they may
     take. presample: batches that are sampled before training, evenly over an epoch, to find the rows that are read often. node, edge: bytes
     of a row of features, 0 where the model reads none. memory: whether rows of node memory are read, too. validated: whether an epoch ends
-    with the events that validate.
+    with the events that validate. first_half: in place of `presample` batches, those of the first half of the training events are sampled
+    before training, as FAST's public code does.
     """
 
     compressed: bool = False
@@ -69,6 +70,11 @@ class Loading:
     edge: int = 0
     memory: bool = False
     validated: bool = True
+    first_half: bool = False
+
+    def __str__(self) -> str:
+        """Return the text in keys of counts on disk, some of which are older than `first_half`."""
+        return repr(self).replace(", first_half=False", "")
 
     def room(self, nodes: int, events: int) -> CacheCapacity:
         """Return the capacity of a device's cache on a stream of `nodes` nodes and `events` events."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,13 @@ class IndexedStream:
     def numbered_here(self, events: Int32) -> Int32:
         """Return the numbers here of events of the whole stream that are here, too, int32: the inverse of `original`."""
         return events if self.numbers is None else np.searchsorted(self.numbers, events).astype(np.int32)
+
+    def with_sent_events(self, folder: Path | None = None) -> IndexedStream:
+        """Return the stream with a T-CSR in which a node has the events that it sends alone; made in the new folder `folder`, or mapped
+        from there; None: in memory."""
+        if folder is not None and folder.exists():
+            return replace(self, tcsr=TCSR.load(folder))
+        return replace(self, tcsr=TCSR.of(self.stream, both=False, folder=folder))
 
     def roots(self, part: EventNumbers, negatives: Int32, before: int, sources: bool = False) -> tuple[Int32, Int32, Numbers]:
         """Return the roots of a batch, for which neighbours are sampled: nodes int32 [R], the first event that each does not see (`before`)

@@ -28,7 +28,11 @@ class Sampling:
     on events as TGL §3.1 has it). unique: a node, an edge, and a neighbour with its event stand once in a batch, however often they are
     sampled (MemShare §4.3); otherwise once a slot, as in TGL. delivers: to how many neighbours of an event's ends its mail goes (APAN).
     sources: roots are only the sources of events (`IndexedStream.roots`). boundary: recent neighbours, of other parts only some; every hop
-    samples so, each target at its own time. Raises UserError for a boundary with another policy or with windows.
+    samples so, each target at its own time.
+
+    outgoing: a node has as neighbours only those to which it sent an event, as in data that TGL's and FAST's `gen_graph.py` make without
+    `--add_reverse`. all_nodes: negatives of training are drawn from all nodes, as in their `NegLinkSampler` (`negatives.any_nodes`), not
+    from the destinations of training. Raises UserError for a boundary with another policy or with windows.
     """
 
     fanouts: tuple[int, ...]
@@ -39,14 +43,16 @@ class Sampling:
     delivers: int = 0
     sources: bool = False
     boundary: Boundary | None = None
+    outgoing: bool = False
+    all_nodes: bool = False
 
     def __post_init__(self) -> None:
         if self.boundary and (self.policy != "recent" or self.windows != 1 or self.duration):
             raise UserError(f"a boundary is for recent neighbours without windows, got {self.policy}, {self.windows} windows")
 
     def __str__(self) -> str:
-        """Return the text in keys of counts on disk, some of which are older than `boundary`."""
-        return repr(self).replace(", boundary=None", "")
+        """Return the text in keys of counts on disk, some of which are older than the last three settings."""
+        return repr(self).replace(", boundary=None", "").replace(", outgoing=False", "").replace(", all_nodes=False", "")
 
 
 class Hop(NamedTuple):

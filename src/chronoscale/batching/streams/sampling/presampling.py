@@ -48,6 +48,15 @@ def distinct_rows(sampled: Neighbourhood, source: IndexedStream) -> CachedRows:
     return CachedRows(unique_ids(sampled.nodes)[0], source.original(unique_ids(sampled.edges)[0]))
 
 
+def rows_by_hop(sampled: Neighbourhood, source: IndexedStream) -> Iterator[CachedRows]:
+    """Yield the different nodes that a sampled batch reads, and then the different events of each hop: FAST's public code counts an event
+    once for every hop that reads it. Numbers as of `distinct_rows`."""
+    yield CachedRows(unique_ids(sampled.nodes)[0], np.empty(0, np.int32))
+    for tree in sampled.trees:
+        for hop in tree.hops:
+            yield CachedRows(np.empty(0, np.int32), source.original(unique_ids(sampled.edges[hop.edge[hop.there]])[0]))
+
+
 def count_rows(batches: Iterable[CachedRows], nodes: int, events: int) -> RowFrequencies:
     """Count in how many of the sampled batches each of `nodes` nodes and each of `events` events is read, by which a device's cache is
     filled (FAST, Algorithm 1, lines 1 to 5)."""
