@@ -2,8 +2,8 @@
 
 TGAT of two layers, ten latest neighbours, batches of 2,000, rows of one width for nodes and events, a fifth of the features cached; an
 epoch of training, counted exactly. Contestants differ from `fast` in one thing each, and `fast-published` in all three. `left`: of the
-different rows of a batch, those that are not cached, which are sent. `sampled`: rows before compression; `seconds`: of counting. wikitalk is a generated stand-in,
-its first million events.
+different rows of a batch, those that are not cached, which are sent. `sampled`: rows before compression; `seconds`: of counting. wikitalk
+is a generated stand-in, its first million events.
 """
 
 from __future__ import annotations

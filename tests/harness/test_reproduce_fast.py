@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ from small_studies import run_registered, study_of
 from chronoscale.datasets import catalogue
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.registry import Kind
-from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.findings import Findings, beside
 from chronoscale.harness.study.hooks.fast import gib
+from chronoscale.harness.study.results import load_result
 from chronoscale.harness.study.testbeds.host_streams import stand_in
 from chronoscale.reports.published import published
 
 NAMES = ("lastfm", "wikitalk", "bitcoin", "gdelt")
+RESULTS = Path(__file__).parents[2] / "results" / "fast"
 LINES = {str(line["dataset"]): line for line in published("fast").tables[1].rows}
 
 
@@ -98,6 +101,9 @@ def test_table_1() -> None:
             assert abs(float(line["ours"]) - float(line["published"])) < 6, line  # 3 of the whole: tests/datasets/test_sessions.py
     assert findings.notes[0].startswith("Quick") and ("Missed by" in findings.notes[1] or "within 3 points" in findings.notes[1])
     assert list(findings.tables["scale"]["of"]) == [len(stand_in(name)) for name in NAMES]
+    for line in findings.rows.to_dict("records"):
+        parted = "of" in str(line["why"]) and str(line["why"]).startswith("no ratio: ")
+        assert parted == (not np.isfinite(float(line["ratio"]))) and (not parted or " eq. 2 " not in str(line["what"]))
     assert "8 of" not in pages.markdown(registry.find("fast", "table", 1), findings)
 
 
@@ -121,3 +127,30 @@ def test_sizes_of_table_3() -> None:
     assert gib(1_293_103, 100) == pytest.approx(0.48, abs=5e-3) and gib(1_980, 100) == pytest.approx(0.0007, abs=5e-5)
     assert gib(1_140_149, 172) == pytest.approx(0.73, abs=1e-3) and gib(191_290_882, 186) == pytest.approx(132.5, abs=0.06)
     assert (rows[(rows["ratio"] - 1).abs() > 0.01]["why"] != "").all()
+
+
+def test_a_part_has_no_ratio_to_a_whole() -> None:
+    """In any study: where ours is of a part, the row says of which, and neither ratio nor page compares it with the printed whole."""
+    assert beside("x", 4.0, 2.0, "because", "1 of 8 events") == {
+        **{"what": "x", "published": 4.0, "ours": 2.0, "why": "no ratio: 1 of 8 events; because"},
+        "ratio": pytest.approx(float("nan"), nan_ok=True),
+    }
+    assert beside("x", float("nan"), 2.0, "because", "1 of 8 events")["why"] == "because"  # nothing is printed to compare
+    for name in ("figure-8", "table-1"):
+        for line in load_result(RESULTS / f"{name}.json").findings.rows.to_dict("records"):
+            text = f"{line['what']} {line['why']}"
+            assert "122,948,162" not in text or not np.isfinite(float(line["ratio"])), text
+
+
+def test_figure_8_counts_a_part_of_bitcoin_and_reads_the_printed_volumes() -> None:
+    """A row of 172 numbers for each neighbour of 4,000 roots, 10 - 9 u of them at a rate of unbalance u, over 70 % of the events."""
+    stored = load_result(RESULTS / "figure-8.json").findings
+    rows = stored.rows.set_index("what")
+    for name, events, unbalance, printed in (("wikitalk", 7_833_140, 0.356, 49), ("bitcoin", 122_948_162, 0.52, 612)):
+        row = rows.loc[f"{name}, a row for each neighbour of 2 x 2,000 roots, GiB"]
+        batches = int(np.ceil(events * 0.7 / 2000))
+        assert row["ours"] == pytest.approx(batches * 4000 * (10 - 9 * unbalance) * 688 / 2**30, rel=1e-4)
+        assert row["published"] == printed and row["ratio"] == pytest.approx(row["ours"] / printed) and abs(row["ratio"] - 1) < 0.05
+        assert f"{batches:,} batches" in row["why"]
+    assert not np.isfinite(rows.loc["bitcoin, uncompressed, GiB", "ratio"]) and rows.loc["bitcoin, uncompressed, GiB", "published"] == 612
+    assert any("Were all 43,032 batches of an epoch like these 2,801, 9,326 GiB" in note for note in stored.notes)

@@ -57,12 +57,16 @@ class Findings:
     resumed: int = 0  # points that an earlier run had left
 
 
-def beside(what: str, printed: float, ours: float, why: str) -> dict[str, object]:
+def beside(what: str, printed: float, ours: float, why: str, part: str = "") -> dict[str, object]:
     """Return a row of a study that has one published number and one of ours, with ours over published as `ratio`.
 
-    what: the row's label. printed: the published number, NaN where the paper prints none. why: reason of a difference.
+    what: the row's label. printed: the published number, NaN where the paper prints none. why: reason of a difference. part: in words,
+    which part of the published data ours is of, '' for all of it; a part has no ratio to what is printed of the whole.
     """
-    return {"what": what, "published": printed, "ours": ours, "ratio": ours / printed if printed == printed else NAN, "why": why}
+    ratio = ours / printed if printed == printed and not part else NAN
+    if part and printed == printed:
+        why = f"no ratio: {part}; {why}".removesuffix("; ")
+    return {"what": what, "published": printed, "ours": ours, "ratio": ratio, "why": why}
 
 
 def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> dict[str, object]:

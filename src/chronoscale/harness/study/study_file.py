@@ -43,6 +43,7 @@ class Row(Repeated):
     printed: Expression = None
     range: Expression = None
     ours: Expression = None
+    part: Expression = Field(None, description="expression: which part of the printed data `ours` is of; it leaves no ratio")
     why: str = Field("", description="template; sees `ours` and `ratio`")
     line: Mapping[str, Expression] = Field({}, description="further columns -> expression")
 

@@ -148,8 +148,9 @@ def _lines(entry: Row, names: Names) -> Iterator[dict[str, Any]]:
                 line = row(what, value(entry.range, turn), ours, "")
             else:
                 theirs = value(entry.printed, turn)
-                line = beside(what, NAN if theirs is None else float(theirs), float(ours), "")
-            line["why"] = filled(entry.why, {**turn, "ours": ours, "ratio": line["ratio"]})
+                line = beside(what, NAN if theirs is None else float(theirs), float(ours), "", str(value(entry.part, turn) or ""))
+            why = filled(entry.why, {**turn, "ours": ours, "ratio": line["ratio"]})
+            line["why"] = "; ".join(filter(None, (str(line["why"]), why)))
         yield line | {key: value(text, turn) for key, text in entry.line.items()}
 
 

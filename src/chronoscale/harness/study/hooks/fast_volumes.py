@@ -71,9 +71,9 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
 
     Returns `sent`: stage -> `nodes` and `edges` (rows), `bytes`, `indices` (bytes of positions beside them), `compressed` (ids looked
     through); `hits`: 'N batches' that a cache is filled by -> rule that divides its room between nodes and events -> its hits over the best
-    division's; `part` of the data in words, `batches`, `width`. Settings: `stages`: stage -> (strategy, share of the features cached), the
-    last one's share being the room; `presample`: numbers N of batches, by the last of which the stages' caches are filled. Raises UserError
-    where real data are not at hand.
+    division's; `part` of the data in words, `batches`, those of an epoch of the `whole` data set, `width`. Settings: `stages`: stage ->
+    (strategy, share of the features cached), the last one's share being the room; `presample`: numbers N of batches, by the last of which
+    the stages' caches are filled. Raises UserError where real data are not at hand.
     """
     one, stages = epoch_of(point), dict(point.setting("stages"))
     known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
@@ -90,7 +90,8 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
         most = best(seen, known[0], room).hits
         hits[f"{count or 'all'} batches"] = {name: chosen(*split, known[0], room).hits / most for name, split in splits.items()}
     volumes = {stage: _plain(of) for stage, of in sent.items()}
-    return {"part": one.part, "batches": one.deal.iterations, "width": one.width, "sent": volumes, "hits": hits}
+    whole = -(-round(one.whole * one.data.protocol.train) // BATCH)
+    return {"part": one.part, "batches": one.deal.iterations, "whole": whole, "width": one.width, "sent": volumes, "hits": hits}
 
 
 def by_share(point: StudyPoint) -> dict[str, Any]:
