@@ -9,7 +9,7 @@ import torch
 from stream_case import choice, hyper, planned, prepared, program, stream, unix_stream
 from stream_oracle import StreamOracle
 
-from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.prepared import PreparedStream, row_frequencies_of_half
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets.streams import negatives
 from chronoscale.datasets.streams.draws import FIXED_EPOCH
@@ -107,6 +107,8 @@ def test_the_cache_has_the_rows_that_the_first_half_of_training_reads_most(tmp_p
         room -= size[table]
         expected[table].append(row)
     assert counts["edges"].max() > 1
+    for table, seen in row_frequencies_of_half(made.data, 1, 7, made.sampling, limit)._asdict().items():
+        np.testing.assert_array_equal(seen, counts[table])
     for table, rows in expected.items():
         assert sorted(getattr(cached, table).tolist()) == sorted(rows)
 
