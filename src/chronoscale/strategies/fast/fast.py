@@ -31,8 +31,7 @@ PUBLISHED = StreamStrategy(
     "FAST as its public code samples",
     "github.com/NoneBone/FAST",
     replace(SLIM, published=True),
-    summary="As fast, but as its public code: neighbours only by events that a node sends, negatives from all nodes, cache chosen by the "
-    "first half of training.",
+    summary="As fast, but neighbours only by events that a node sends, negatives of all nodes, a cache by the first half of training.",
     ablates="fast",
 )
 
