@@ -247,7 +247,9 @@ def test_an_assumption_says_what_it_is(one: Assumption) -> None:
     device = usual.cluster.device
     others = (DatasheetCosts(device, efficiency=0.5, engine=Link(1e9, 1e-4)), ServerCosts(Rates()))
     host = write("s: SAMPLE@HOST edges=9\ng: GATHER@HOST bytes=900\nf: FETCH@H2D bytes=900", 4).schedule
-    every = (usual, *(usual._replace(costs=costs, schedule=replace(host, feeding="slots")) for costs in others))
+    every = [usual, *(usual._replace(costs=costs, schedule=replace(host, feeding="slots")) for costs in others)]
+    gather = write("s: ALLGATHER@COMM all nodes=9 rows=2", 4).schedule
+    every.append(usual._replace(schedule=replace(gather, kind="spread", feeding="parts significant recent shared")))
     usual = next(each for each in every if one.usual(each) is not None)
     value = one.usual(usual)
     assert value is not None and one.low <= value <= one.high

@@ -150,7 +150,8 @@ class SharingHyper:
     fan-out (§3.3); weight_cap, at_least_one: `cap` and `at_least_one` of `batching.streams.sampling.boundary.Boundary`, which a variant as
     published has not. alpha: how far a shared node's memory has to turn before it is synchronised (eq. 19). staleness: iterations that
     memory may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the
-    changes of shared nodes that alpha lets through, which a plan has to assume. remote_cache: rows of other ranks, of nodes and of events
+    changes of shared nodes that alpha lets through, which a plan has to assume; None: as measured (`strategies.streams.spread.sent_share`),
+    over so many epochs of training, 0: as many as were measured. remote_cache: rows of other ranks, of nodes and of events
     each, that a rank caches, of strategies that fetch rows once.
     """
 
@@ -162,8 +163,9 @@ class SharingHyper:
     alpha: float = 0.3
     staleness: int = 1
     adaptive: bool = False
-    sent: float = 0.1
+    sent: float | None = None
     remote_cache: int = 65_536
+    epochs: int = 0
     weight_cap: float = 4.0
     at_least_one: bool = True
 
@@ -171,7 +173,7 @@ class SharingHyper:
         if not 0 <= self.shared < 1:
             raise UserError(f"training.shared: a share of the nodes, at least 0 and below 1, got {self.shared:g}")
         for name, value, most in (("theta", self.theta, 1), ("alpha", self.alpha, 2), ("sent", self.sent, 1)):
-            if not 0 <= value <= most:
+            if value is not None and not 0 <= value <= most:
                 raise UserError(f"training.{name}: expected 0 to {most}, got {value:g}")
         if not (self.weight_cap == 0 or 1 <= self.weight_cap < float("inf")):
             raise UserError(f"training.weight_cap: expected 0, for none, or at least 1, got {self.weight_cap:g}")

@@ -71,7 +71,9 @@ class StreamTraining(Training):
         0.3, description="1 - cosine by which a shared node's memory has turned before it is sent to other ranks"
     )
     adaptive: bool = Field(False, description="let theta and alpha follow the times that are measured in the first epochs")
-    sent: Annotated[NonNegativeFloat, Field(le=1)] = Field(0.1, description="share of changes that alpha lets through, as plans assume")
+    sent: Annotated[NonNegativeFloat, Field(le=1)] | None = Field(
+        None, description="share of changes that alpha lets through, as plans assume; default: as measured"
+    )
     remote_cache: Size = Field(
         65_536, description="rows of other ranks, of nodes and of events each, that a rank caches, of strategies that fetch rows once"
     )
@@ -131,6 +133,7 @@ class StreamExperiment(Experiment):
             t.adaptive,
             t.sent,
             t.remote_cache,
+            self.epochs,
             t.weight_cap,
             t.at_least_one,
         )

@@ -16,6 +16,7 @@ from chronoscale.simulator.network.links import topology
 from chronoscale.simulator.network.nccl import constants_of
 from chronoscale.simulator.network.traffic import links_are_measured
 from chronoscale.simulator.uncertainty.scenario import Scenario
+from chronoscale.simulator.uncertainty.sent_changes import usual_times, with_times
 from chronoscale.simulator.uncertainty.spec import Stragglers
 from chronoscale.strategies.cluster import Device, Link
 from chronoscale.strategies.costing.roofline import work_kinds
@@ -364,6 +365,10 @@ ASSUMPTIONS = (
     Assumption(
         "features sent with every snapshot", 0, 1, "{:.0f}", "constant ones may stay on the device for a group: 0", _resends, _features,
         whole=True,
+    ),
+    Assumption(
+        "changes of shared nodes that are sent", 1 / 4, 4, "× {:.3g}", "streams differ as much (docs/measured/memshare.md); at most all",
+        usual_times, with_times, log=True,
     ),
     Assumption("jitter of rows", 0, 0.2, "{:.0%}", _STATED, _jitter, lambda s, v: _uncertain(jitter=v)(s), noise=True),
     Assumption("sway of ranks", 0, 0.2, "{:.0%}", _STATED, _sway, lambda s, v: _uncertain(sway=v)(s), noise=True),

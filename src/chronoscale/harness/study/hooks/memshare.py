@@ -31,6 +31,7 @@ from chronoscale.strategies.cluster import Cluster
 from chronoscale.strategies.memshare import communication
 from chronoscale.strategies.memshare.communication import Communication, RowBytes, StreamCut
 from chronoscale.strategies.streams.models import FP32
+from chronoscale.strategies.streams.spread.sent_share import SentShare, typical_share
 from chronoscale.strategies.workload import SharingHyper
 
 PARTS, LEAST = 8, 20  # batches that a short real stream makes: its batches are then smaller
@@ -75,6 +76,11 @@ def published_table(paper: str, number: int) -> Sequence[Mapping[str, Any]]:
 def defaults() -> SharingHyper:
     """Return how MemShare's ranks share the memory of hot nodes where a study sets nothing."""
     return SharingHyper()
+
+
+def assumed_sent() -> SentShare:
+    """Return what share of the changes of shared nodes MemShare is taken to send where a study sets nothing: stand-ins have no curve."""
+    return typical_share(defaults().alpha)
 
 
 def label(gpus: int) -> str:

@@ -192,10 +192,9 @@ def _add_writes(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     if sharing.synchronised == "never" or not (phase.exchanges and sharing.shared):
         return settled
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
-    share = 1.0 if everything else phase.workload.hyper.events.sharing.sent
-    sent_rows, received_rows = (np.rint(share * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
+    sent_rows, received_rows = (np.rint(phase.sent * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
     row_bytes = each if everything else INDEX + state_bytes(shape)
-    sizes = {"rows": sent_rows, "width": width, "bytes": row_bytes * sent_rows, "kernels": 0}
+    sizes = {"nodes": work.shared, "rows": sent_rows, "width": width, "bytes": row_bytes * sent_rows, "kernels": 0}
     gathered = line.add(
         Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
     )

@@ -24,6 +24,7 @@ from chronoscale.strategies.streams.models import FP32, shape_of
 from chronoscale.strategies.streams.rows.phase import TIME, TRUTH, VALIDATE, state_bytes
 from chronoscale.strategies.streams.spread.batches import BatchHandles, add_batches, link_batches
 from chronoscale.strategies.streams.spread.phase import STEPS, WORDS, SpreadPhase
+from chronoscale.strategies.streams.spread.sent_share import SentShare, sent_share
 from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Workload
 
@@ -51,13 +52,16 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
         nodes, events = (min(hyper.events.sharing.remote_cache, ids) for ids in (data.num_nodes, data.events))
         resident += nodes * (state_bytes(shape) + FP32 * shape.features) + events * FP32 * shape.edge * bool(shape.layers)
     kernels = kernels_of(workload, ranks, StreamFeeding(merged=True))
+    significant = ranks > 1 and sharing.shared and sharing.synchronised == "significant"
+    iterations = BatchAssignment(range(data.training), ranks, hyper.batch_size, hyper.batches).iterations
+    sent = sent_share(workload, iterations) if significant else SentShare(1.0, 1.0, 1.0)
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)
 
     def phase(validates: bool, first: int) -> SpreadPhase:
         """Return the batches of training or of validation."""
         edges = bool(shape.edge and shape.layers)
         work = spreading.work(validates, hyper.batch_size, sampling, hyper.batches, hyper.events.every, edges)
-        return SpreadPhase(workload, sampling, work, ranks, int(validates), first, sharing=sharing)
+        return SpreadPhase(workload, sampling, work, ranks, int(validates), first, sharing=sharing, sent=sent.middle)
 
     training = phase(False, 0)
     phases = [training, phase(True, training.iterations)] if hyper.validate else [training]
@@ -75,7 +79,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
         ready = np.concatenate([part.last for part in handles])
         scored: Columns = {"collective": WORDS * unit, "bytes": FP32 * data.validation * (shape.outputs or 2)}
         builder.add(Op.ALLREDUCE, Lane.COMM, site, scored, after=(ready.max(0),))
-    return replace(builder.finish(), cached=0)
+    return replace(builder.finish(), cached=0, note=str(sent))
 
 
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:

@@ -29,9 +29,13 @@ WORDS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpreadPhase(BasePhase[DistributedStatistics]):
-    """Batches of events of ranks that have parts, or copies, of node memory, from which planners make rows (MemShare, MSPipe, DistTGL)."""
+    """Batches of events of ranks that have parts, or copies, of node memory, from which planners make rows (MemShare, MSPipe, DistTGL).
+
+    sent: the share of the changes of shared nodes that ranks are taken to send each other.
+    """
 
     sharing: Sharing = field(default_factory=Sharing)
+    sent: float = 1.0
 
     @property
     def exchanges(self) -> bool:
