@@ -31,6 +31,7 @@ CACHED = {"tgl-dist-cached": "tgl-dist", "memshare-cached": "memshare"}  # what 
 PIPELINED = (
     *("mspipe", "disttgl", "memshare", "memshare-cached", "memshare-stale", "memshare-recent", "memshare-local", "memshare-all"),
     "memshare-never",
+    "memshare-replicas",
 )
 OTHERS = ("memshare-history", "memshare-decay", "memshare-negatives")
 

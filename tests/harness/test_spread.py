@@ -132,10 +132,13 @@ def left(folder: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["memshare", pytest.param("disttgl", marks=pytest.mark.slow)])
-def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypatch, capsys, name) -> None:
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("memshare", 2), pytest.param("disttgl", 2, marks=pytest.mark.slow), pytest.param("memshare-replicas", 4, marks=pytest.mark.slow)],
+)
+def test_a_lost_rank_is_named_and_the_run_goes_on_after_it(experiment, monkeypatch, capsys, name, ranks) -> None:
     """Killed in the middle of an epoch; taken up, every bit is that of a run that nothing happened to: memory, mailbox and history."""
-    given = {"strategies": [name], "ranks": [2], "epochs": 6, "model": {**MODEL, "dropout": 0.2}}
+    given = {"strategies": [name], "ranks": [ranks], "epochs": 6, "model": {**MODEL, "dropout": 0.2}}
     file, whole, folder = experiment("lost", **given), experiment("whole", **given), Path("runs/lost-train-1/train")
 
     def lose(ranks: RankGroup, *rest: Any) -> None:
@@ -192,6 +195,11 @@ def of_training(**training: object) -> dict[str, object]:
             "model 'dysat' has no node memory that ranks could share; models that have: tgn, jodie, apan",
         ),
         ({"strategies": ["memshar"]}, "memshar"),
+        (of_training(replicas=0), "training.replicas: expected more than 0 (got 0)"),
+        (
+            {"strategies": ["memshare-replicas"], "ranks": [3], "gpus": [3]},
+            "training.replicas: 3 ranks do not make 2 groups; expected a multiple of 2 ranks",
+        ),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(experiment, inline, capsys, order, changes, message) -> None:

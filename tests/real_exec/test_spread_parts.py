@@ -22,6 +22,7 @@ from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.execution.task import Task, tasks_of
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.base import Smoothing
+from chronoscale.real_exec.streams.spread.memory_group import MemoryGroup
 from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
 from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
@@ -30,7 +31,7 @@ from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes, gathe
 from chronoscale.real_exec.streams.spread.tuning import Tuning, next_alpha, next_theta
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.rows.phase import pending_bytes, state_bytes
-from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS
+from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS, TOLD
 
 TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integers(0, 3), max_size=2).map(tuple)), min_size=1, max_size=5)
@@ -214,7 +215,7 @@ def test_nothing_is_told(tmp_path) -> None:
     common = SharedNodes(first, SharedHistory(3, first.state.memory.shape[1], 0.0), 2.0, True)
     first.state.memory.zero_()  # empty memory is no news
     before = {name: table.clone() for name, table in first.state.tables().items()}
-    words = gather_rows(Context().collective, common.changed_rows(NODES), None, torch.device("cpu"))
+    words = gather_rows(MemoryGroup(Context(), 1), common.changed_rows(NODES), None)
     assert len(words) == 0 and common.sent_changes == 0 and common.changes == 3
     common.apply(words)
     assert all(torch.equal(table, before[name]) for name, table in first.state.tables().items())
@@ -245,7 +246,8 @@ def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     assert built.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
 
 
-def test_tuning() -> None:
+@pytest.mark.parametrize("told", [(Op.ALLGATHER, -1), (Op.ALLTOALL, TOLD)])
+def test_tuning(told: tuple[Op, int]) -> None:
     """By hand: eq. 22 and eq. 23, within their bounds."""
     assert next_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and next_theta(0.4, 3.0, 1.0) == 0.8 and next_theta(0.1, 1.0, 90.0) == 0.01
     assert next_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
@@ -254,7 +256,7 @@ def test_tuning() -> None:
     assert (built.theta(0.3), built.alpha(0.4)) == (0.3, 0.4)
     rows = {
         (Op.AGGREGATE, 0): 1.0, (Op.FORWARD, -1): 0.5, (Op.ALLTOALL, ROWS): 3.0, (Op.ALLTOALL, IDS): 50.0, (Op.ALLTOALL, BACK): 50.0,
-        (Op.MEMORY_UPDATE, -1): 2.0, (Op.ALLGATHER, -1): 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
+        (Op.MEMORY_UPDATE, -1): 2.0, told: 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
     }  # fmt: skip
     for (op, layer), seconds in rows.items():
         for _ in range(2):

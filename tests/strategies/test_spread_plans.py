@@ -25,7 +25,7 @@ from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.streams.rows.phase import VALIDATE
-from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS
+from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS, TOLD
 from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.trace import Trace
@@ -60,7 +60,7 @@ def shared(**changes: object) -> EventHyper:
 
 NAMES = {
     (Op.ALLTOALL, IDS): "ask", (Op.ALLTOALL, ROWS): "fetch", (Op.ALLTOALL, BACK): "return", (Op.ALLGATHER, -1): "tell",
-    (Op.H2D, 0): "state", (Op.MEMORY_WRITE, COMMON): "hear",
+    (Op.ALLTOALL, TOLD): "tell", (Op.H2D, 0): "state", (Op.MEMORY_WRITE, COMMON): "hear",
 }  # fmt: skip
 
 
@@ -147,9 +147,52 @@ def test_rows() -> None:
         np.testing.assert_array_equal(schedule.step, schedule.unit >= 2)
         np.testing.assert_array_equal(schedule.iteration, np.minimum(schedule.unit, 1))
         speaks = SPREAD[name].sharing.shared and SPREAD[name].sharing.synchronised != "never"
+        speaks &= name != "memshare-replicas"  # which are groups of one rank here
         assert (schedule.op == Op.ALLGATHER).any() == (schedule.layer[schedule.op == Op.MEMORY_WRITE] == COMMON).any() == speaks
+    assert rows_text(made["memshare-replicas"], 0) == "\n".join(NOT_VALIDATING)
+    assert rows_text(made["memshare-replicas"], 1) == "\n".join(DISTTGL)
     one_rank = plan("memshare", work("tgn", hyper("tgn", 4, validate=False, events=shared()), data(20)))
     assert (one_rank.step == 0).all() and not (one_rank.lane == Lane.COMM).any()
+
+
+def test_rows_of_groups() -> None:
+    """Of 37 events that train two groups of two ranks have half each, two iterations of ten; the last group alone validates. Rows are
+    memshare's, but for changes of shared nodes, which go to the ranks of a group alone."""
+    given, changes = hyper("tgn", 5, events=shared(sent=1.0)), 0
+    workload = work("tgn", given, data(50))
+    schedule, stats = plan("memshare-replicas", workload, 4), workload.events
+    assert schedule.iterations == 2 and not (schedule.op == Op.ALLGATHER).any()
+    texts = [rows_text(schedule, rank) for rank in range(4)]
+    assert texts[0] == texts[1] == "\n".join(WITHOUT_EVENTS) and texts[2] == texts[3] == "\n".join(MEMSHARE)
+    sharing = SPREAD["memshare-replicas"].sharing
+    sampling = sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats)
+    assert stats.spreading is not None
+    for validates in (False, True):
+        counts = stats.spreading(sharing.spread(given), 4, given.variant).work(validates, 5, sampling, 0, 1, True)
+        own = counts.shared.reshape(-1, 2, 2)
+        told = (schedule.op == Op.ALLTOALL) & (schedule.layer == TOLD) & (schedule.step == validates)
+        for rank in range(4):
+            at = told & (schedule.rank == rank)
+            larger = own[:, rank // 2].max(1)  # what goes to the other one, or comes of it
+            assert schedule.rows[at].tolist() == schedule.nodes[at].tolist() == larger.tolist()
+            heard = (schedule.op == Op.MEMORY_WRITE) & (schedule.layer == COMMON) & (schedule.rank == rank) & (schedule.step == validates)
+            assert schedule.rows[heard].tolist() == own[:, rank // 2].sum(1).tolist()
+        changes += int(own.sum())
+    assert changes > 0
+
+
+def test_ranks_that_make_no_groups_are_refused() -> None:
+    for ranks in (3, 5):
+        workload = work("tgn", hyper("tgn", events=shared()))
+        for count in (plan, lambda name, of, ranks: strategy(name).rows(of, ranks)):
+            with pytest.raises(UserError) as error:
+                count("memshare-replicas", workload, ranks)
+            assert str(error.value) == f"training.replicas: {ranks} ranks do not make 2 groups; expected a multiple of 2 ranks"
+    with pytest.raises(UserError, match=r"^training\.replicas: expected at least 1 group of ranks, got 0$"):
+        shared(replicas=0)
+    for wrong in ({"replicated": True}, {"cached": True}):
+        with pytest.raises(UserError, match=r"^groups of ranks have memory in parts, and cache no rows of other ranks$"):
+            Sharing(grouped=True, **wrong)
 
 
 cases = st.tuples(
@@ -163,9 +206,10 @@ cases = st.tuples(
 )
 
 
-def workload_of(case: tuple[str, int, int, int, bool, int, float]) -> Workload:
+def workload_of(case: tuple[str, int, int, int, bool, int, float], ranks: int) -> Workload:
+    """With two groups of ranks where they make two, else one for each."""
     model, size, limit, every, checks, staleness, share = case
-    events = replace(shared(staleness=staleness, shared=share), every=every)
+    events = replace(shared(staleness=staleness, shared=share, replicas=ranks if ranks % 2 else 2), every=every)
     return work(model, hyper(model, size, batches=limit, validate=checks, events=events))
 
 
@@ -182,12 +226,12 @@ def peak(schedule: Schedule, trace: Trace, rank: int) -> int:
 
 
 @pytest.mark.slow
-@given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)), st.sampled_from(FUSED))
+@given(cases, st.sampled_from([1, 2, 3, 4, 5]), st.sampled_from(sorted(SPREAD)), st.sampled_from(FUSED))
 def test_every_plan_keeps_its_order(
     case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str, streams: tuple[tuple[Lane, ...], ...]
 ) -> None:
     """However lanes are fused, since ranks meet in the same order; what is taken is given back."""
-    workload = workload_of(case)
+    workload = workload_of(case, ranks)
     schedule, sharing = plan(name, workload, ranks), SPREAD[name].sharing
     assert len({tuple(together(schedule, rank)) for rank in range(ranks)}) == 1
     owner = np.repeat(np.arange(len(schedule)), np.diff(schedule.dep_ptr))
@@ -219,15 +263,16 @@ def test_every_plan_keeps_its_order(
             assert all(end <= begin for (_, end), (begin, _) in pairwise(ordered))
 
 
-@given(cases, st.sampled_from([1, 2, 3, 5]), st.sampled_from(sorted(SPREAD)))
+@given(cases, st.sampled_from([1, 2, 3, 4, 5]), st.sampled_from(sorted(SPREAD)))
 def test_rows_are_known_ahead(case: tuple[str, int, int, int, bool, int, float], ranks: int, name: str) -> None:
-    """As many where every rank has events, fewer where some have none; of replicas one alone validates."""
-    workload = workload_of(case)
+    """As many where every rank has events, fewer where some have none; of replicas one alone validates, of groups those of one."""
+    workload = workload_of(case, ranks)
     schedule, expected = plan(name, workload, ranks), strategy(name).rows(workload, ranks)
-    replicated, count = SPREAD[name].sharing.replicated, np.bincount(schedule.op, minlength=len(Op))
+    members = {"disttgl": 1, "memshare-replicas": ranks // 2 if ranks % 2 == 0 else 1}.get(name, ranks)
+    count = np.bincount(schedule.op, minlength=len(Op))
     units = len(np.unique(schedule.unit[schedule.op == Op.OPTIMIZE])), len(np.unique(schedule.unit[schedule.step == VALIDATE]))
-    validating = (units[1] - (units[1] > 0 and ranks > 1)) * (1 if replicated else ranks)  # without the scores
-    each = 8 + workload.model.layers + replicated  # that a rank without events has not
+    validating = (units[1] - (units[1] > 0 and ranks > 1)) * members  # without the scores
+    each = 8 + workload.model.layers + (members == 1)  # that a rank without events has not
     idle = units[0] * ranks - count[Op.BACKWARD], validating - count[Op.FORWARD] + count[Op.BACKWARD]
     assert expected - len(schedule) == idle[0] * (each + 1) + idle[1] * each
 

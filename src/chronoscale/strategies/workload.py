@@ -152,7 +152,8 @@ class SharingHyper:
     memory may be behind (MSPipe). adaptive: theta and alpha follow the times that are measured (eqs. 22, 23). sent: the share of the
     changes of shared nodes that alpha lets through, which a plan has to assume; None: as measured (`strategies.streams.spread.sent_share`),
     over so many epochs of training, 0: as many as were measured. remote_cache: rows of other ranks, of nodes and of events
-    each, that a rank caches, of strategies that fetch rows once.
+    each, that a rank caches, of strategies that fetch rows once. replicas: groups of ranks, each with all of node memory, of strategies in
+    which groups take turns in time.
     """
 
     policy: str = "shared-nodes"
@@ -168,6 +169,7 @@ class SharingHyper:
     epochs: int = 0
     weight_cap: float = 4.0
     at_least_one: bool = True
+    replicas: int = 2
 
     def __post_init__(self) -> None:
         if not 0 <= self.shared < 1:
@@ -179,6 +181,8 @@ class SharingHyper:
             raise UserError(f"training.weight_cap: expected 0, for none, or at least 1, got {self.weight_cap:g}")
         if self.remote_cache < 1:
             raise UserError(f"training.remote_cache: expected at least 1 row, got {self.remote_cache}")
+        if self.replicas < 1:
+            raise UserError(f"training.replicas: expected at least 1 group of ranks, got {self.replicas}")
         if self.staleness < 1:
             raise UserError(f"training.staleness: expected at least 1 iteration, got {self.staleness}")
 

@@ -77,6 +77,9 @@ class StreamTraining(Training):
     remote_cache: Size = Field(
         65_536, description="rows of other ranks, of nodes and of events each, that a rank caches, of strategies that fetch rows once"
     )
+    replicas: Size = Field(
+        2, description="groups of ranks, each with all of node memory in parts, that take turns in time, of memshare-replicas; 1: memshare"
+    )
     staleness: Size = Field(1, description="iterations that memory may be behind, of mspipe")
     patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
@@ -136,6 +139,7 @@ class StreamExperiment(Experiment):
             self.epochs,
             t.weight_cap,
             t.at_least_one,
+            t.replicas,
         )
         return Hyper(
             batch_size=t.batch_size,

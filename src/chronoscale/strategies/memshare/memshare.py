@@ -32,6 +32,14 @@ MEMSHARE_STALE = SpreadStrategy(
     summary="As memshare-cached, but remote neighbours that are not sampled are read from the cache where it has them, however old.",
 )
 
+MEMSHARE_REPLICAS = SpreadStrategy(
+    "memshare-replicas",
+    "memshare in groups of ranks that take turns in time",
+    "ours, of MemShare §3 and DistTGL §3.2",
+    replace(ALL, grouped=True),
+    summary="Each of several groups of GPUs has all node memory in memshare's parts and trains a span of time of its own, as in disttgl.",
+)
+
 # The ladder of Figure 11: each rung adds one part to the one before, from tgl-dist on.
 LADDER = "MemShare §5.4, Figure 11"
 SHARED = SpreadStrategy(

@@ -27,13 +27,19 @@ PARTS = "parts"
 @dataclass(frozen=True, eq=False)
 class DistributedStream:
     """Prepared event stream on `ranks` ranks: its partition, each rank's batches, negatives and counts. spread: settings of how it is
-    distributed; variant: of the weights of local negatives. Partitions and counts are saved in the prepared folder, if there is one."""
+    distributed, over each group of ranks alike; variant: of the weights of local negatives. Partitions and counts are saved in the prepared
+    folder, if there is one."""
 
     data: PreparedStream
     spread: StreamDistribution
     ranks: int
     variant: str = "exact"
     _found: dict[int, Int32] = field(default_factory=dict)
+
+    @property
+    def members(self) -> int:
+        """Number of ranks in a group, which together have the whole stream. Raises UserError as `StreamDistribution.members`."""
+        return self.spread.members(self.ranks)
 
     @cached_property
     def parts(self) -> EventPartition | None:
@@ -45,11 +51,11 @@ class DistributedStream:
         folder = None
         if data.folder is not None:
             training = describe_training(distribution.policy, distribution.batch, distribution.neighbours)
-            key = f"{self.ranks} {distribution.policy} {distribution.shared} {distribution.decay}{training}"
+            key = f"{self.members} {distribution.policy} {distribution.shared} {distribution.decay}{training}"
             folder = data.folder / PARTS / sha256(key.encode()).hexdigest()[:16]
-        shared = distribution.shared if self.ranks > 1 else 0.0  # with nobody
+        shared = distribution.shared if self.members > 1 else 0.0  # with nobody
         settings = distribution.policy, shared, distribution.decay, data.protocol.seed, data.split.train_end
-        return partition_stream(data.whole.stream, self.ranks, *settings, folder, distribution.batch, distribution.neighbours)
+        return partition_stream(data.whole.stream, self.members, *settings, folder, distribution.batch, distribution.neighbours)
 
     def source(self, validates: bool) -> IndexedStream:
         """Return the stream that batches are sampled from: all events for validation, those without hidden nodes for training."""
@@ -59,7 +65,7 @@ class DistributedStream:
         """Assign the events `part` to ranks in batches of `size` events: those of training by their own numbers, others by those of the
         whole stream. limit: iterations at most, 0: all; every: only one iteration of so many."""
         deal = BatchAssignment(part, self.ranks, size, limit, every)
-        return RankAssignment(deal, self.parts_of(validates), validates)
+        return RankAssignment(deal, self.parts_of(validates), validates, self.ranks // self.members)
 
     def parts_of(self, validates: bool) -> EventPartition | None:
         """Return the partition of the stream that batches are sampled from (`source`), with its numbers of events; None where every rank
@@ -75,13 +81,13 @@ class DistributedStream:
     def local_part(self, validates: bool, rank: int) -> LocalPart | None:
         """Return the part that a rank samples from, for training or validation; None where it has all of the stream."""
         parts = self.parts_of(validates)
-        return None if parts is None else LocalPart(parts, rank)
+        return None if parts is None else LocalPart(parts, rank % self.members)
 
     def here(self, rank: int) -> Bool:
         """Return which nodes' rows a rank has: a mask, bool [N]."""
         if self.parts is None:
             return np.ones(self.data.whole.stream.num_nodes, np.bool_)
-        return self.parts.here(rank)
+        return self.parts.here(rank % self.members)
 
     def negatives(self, events: Int64, rank: int, epoch: int, seed: int, remote: float | None = None) -> tuple[Int32, Float32 | None]:
         """Draw the negative destinations of a rank's training events in an epoch, [B, 1], and their weights in the loss, [B, 1] (None: 1);
@@ -98,9 +104,10 @@ class DistributedStream:
 
     def _local(self, rank: int) -> Int32:
         """Return the destinations that a rank has, ascending, int32."""
-        if rank not in self._found:
-            self._found[rank] = self.data.among[self.here(rank)[self.data.among]]
-        return self._found[rank]
+        part = rank % self.members
+        if part not in self._found:
+            self._found[part] = self.data.among[self.here(part)[self.data.among]]
+        return self._found[part]
 
     def work(self, validates: bool, size: int, sampling: Sampling, limit: int, every: int, edges: bool) -> DistributedStatistics:
         """Count the rows that ranks' batches of the training or validation events read of each other, for planners, as the first epoch of
@@ -109,7 +116,8 @@ class DistributedStream:
         data = self.data
         part = data.split.validation if validates else range(data.training_events)
         assignment = self.assignment(part, size, limit, every, validates)
-        key = f"spread cached {validates} {self.ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
+        ranks = self.ranks if self.spread.groups == 1 else f"{self.ranks // self.members} groups of {self.members}"
+        key = f"spread cached {validates} {ranks} {size} {sampling} {limit} {every} {self.spread} {edges}"
         return data.cache.counts(
             key, assignment.iterations * self.ranks, DistributedStatistics, lambda: self._count(assignment, validates, sampling, edges)
         )

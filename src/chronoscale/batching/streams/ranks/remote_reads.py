@@ -98,14 +98,11 @@ def rows_by_owner(
 def iteration_contributions(
     source: IndexedStream, assignment: RankAssignment, iteration: int, rank: int, distribution: StreamDistribution, delivers: int
 ) -> Contributions:
-    """Find which contributions to node memory an iteration of a distributed stream makes: those of all ranks, or, for an assignment without
-    parts, only those of `rank`. delivers: to how many neighbours of an event's ends its mail goes, too (APAN)."""
-    if assignment.parts is None:
-        own = assignment.rank_events(iteration, rank)
-        whole = range(int(own[0]), int(own[-1]) + 1) if own.size else range(0)
-        return compute_contributions(source, whole, np.full(own.size, rank, np.int64), None, distribution.newest, delivers)
-    whole = assignment.batches.all_events(iteration)
-    return compute_contributions(source, whole, assignment.part_of(whole), assignment.parts.node, distribution.newest, delivers)
+    """Find which contributions to node memory an iteration of a distributed stream makes: those of all ranks of `rank`'s group, which are
+    numbered by their parts. delivers: to how many neighbours of an event's ends its mail goes, too (APAN)."""
+    whole = assignment.group_events(iteration, rank)
+    home = None if assignment.parts is None else assignment.parts.node
+    return compute_contributions(source, whole, assignment.part_of(whole), home, distribution.newest, delivers)
 
 
 def remote_row_cache(source: IndexedStream, assignment: RankAssignment, distribution: StreamDistribution, delivers: int) -> RemoteRowCache:
@@ -137,22 +134,23 @@ def count_distributed_batches(
 ) -> DistributedStatistics:
     """Count the rows that the batches of all ranks read of each other, for planners, by sampling them all. negatives(events, rank): gives
     the negatives of a rank's events; seed: of sampling; edges: whether a model reads features of sampled events."""
-    hops, ranks, caching = len(sampling.fanouts), assignment.ranks, bool(distribution.cached_rows) and assignment.parts is not None
+    hops, ranks, members = len(sampling.fanouts), assignment.ranks, assignment.members
+    caching = bool(distribution.cached_rows) and assignment.parts is not None
     caches = [remote_row_cache(source, assignment, distribution, sampling.delivers) for _ in range(ranks)] if caching else []
     counts = DistributedStatistics.zeros(assignment.iterations * ranks, hops)
     for iteration in range(assignment.iterations):
-        first, apart = iteration * ranks, range(ranks) if assignment.parts is None else range(1)
-        contributed = (
-            iteration_contributions(source, assignment, iteration, rank, distribution, sampling.delivers).counts(ranks) for rank in apart
-        )
-        _count_exchanged(counts, np.sum(list(contributed), axis=0), slice(first, first + ranks), distribution.newest)
+        first = iteration * ranks
         for rank in range(ranks):
+            group = slice(first + rank - rank % members, first + rank - rank % members + members)
+            if rank % members == 0:
+                contributed = iteration_contributions(source, assignment, iteration, rank, distribution, sampling.delivers)
+                _count_exchanged(counts, contributed.counts(members), group, distribution.newest)
             if not len(own := assignment.rank_events(iteration, rank)):
                 continue
             batch = first + rank
             roots = source.roots(own, negatives(own, rank), assignment.before(iteration, rank), sampling.sources)
             cached = caches[rank].rows(edges) if caching else None
-            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank, cached)
+            local_part = None if assignment.parts is None else LocalPart(assignment.parts, rank % members, cached)
             sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, sampling, seed, local_part=local_part)
             counts["events"][batch], counts["roots"][batch] = own.size, sampled.trees[0].levels[0].size
             counts["targets"][batch] = [level.size for level in sampled.trees[0].levels]
@@ -165,7 +163,7 @@ def count_distributed_batches(
                     missing, asked = table.missing(lookup)
                     counts[f"asked_{table_name}"][batch] = missing.size
                     counts[f"cached_{table_name}"][batch] = table.asked.size - missing.size
-                    counts[f"served_{table_name}"][first : first + ranks] += asked
+                    counts[f"served_{table_name}"][group] += asked
     return DistributedStatistics(**counts)
 
 
@@ -188,7 +186,7 @@ def count_fetched_rows(source: IndexedStream, assignment: RankAssignment, fanout
 
 
 def _count_exchanged(arrays: dict[str, np.ndarray], counts: Int64, batches: slice, newest: bool) -> None:
-    """Add the counts of an iteration's exchanged contributions, from `Contributions.counts` of all ranks."""
+    """Add the counts of an iteration's exchanged contributions, from `Contributions.counts` of a group's ranks."""
     shared, placed = counts[:, 0], counts[:, 1:]
     own, settled = placed.diagonal(), placed.sum(0)
     arrays["sent"][batches], arrays["come"][batches] = placed.sum(1) - own, settled - own

@@ -21,7 +21,7 @@ FEW = 0.01  # of the remote neighbours, which no warning is worth
 def warn_of_boundary_weights(experiment: StreamExperiment, planner: Strategy, data: PreparedStream, ranks: int) -> None:
     """Warn (ChronoscaleWarning) of a strategy with boundary decay: without a cap, where more than FEW of the remote neighbours would have a
     weight above CAP / theta; with one, where it has more than FEW of them sampled more often."""
-    if not isinstance(planner, SpreadStrategy) or planner.sharing.replicated or ranks < 2:
+    if not isinstance(planner, SpreadStrategy) or planner.sharing.spread(experiment.hyper).members(ranks) < 2:
         return
     hyper, stats = experiment.hyper, stream_statistics(data)
     sharing = planner.sharing

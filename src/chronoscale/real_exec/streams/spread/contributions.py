@@ -22,10 +22,11 @@ from chronoscale.strategies.streams.models import StreamShape
 class ContributionPlan(NamedTuple):
     """Plan of what one rank's events will write to node memory and mailboxes on any rank (its contributions) in an iteration.
 
-    It is known before memory is computed. contributions: of all ranks; rank: whose batches these are. Of its own n: written bool [n]: those
-    that write memory; end, place int64 [w] of each of these: 0 for a source, 1 for a destination, and its event's place in the batch. to
-    int64 [D]: the contribution of each message; first int64 [D]: the end that it is made for; at int64 [D]: its event's place; edge float32
-    [D, De] or None. time float64 [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node was the source.
+    It is known before memory is computed. contributions: of all ranks of a group; rank: whose batches these are, by its part. Of its own n:
+    written bool [n]: those that write memory; end, place int64 [w] of each of these: 0 for a source, 1 for a destination, and its event's
+    place in the batch. to int64 [D]: the contribution of each message; first int64 [D]: the end that it is made for; at int64 [D]: its
+    event's place; edge float32 [D, De] or None. time float64 [n] of the latest message; mails int32 [n]: how many; sent bool [n]: the node
+    was the source.
     """
 
     contributions: Contributions

@@ -18,8 +18,9 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 def evaluate(program: SpreadProgram) -> dict[str, float]:
     """Return a trained model's scores of the test events, by key, where node memory is spread over ranks. Called on every rank.
 
-    Batches have the training's size; the model does not train. Each rank predicts the events of its part; of replicas, only the one whose
-    memory has seen all events predicts. Neighbours are sampled, remote rows fetched and shared nodes synchronised as in training, in turn.
+    Batches have the training's size; the model does not train. Each rank predicts the events of its part; of replicas, or groups, only the
+    one whose memory has seen all events predicts. Neighbours are sampled, remote rows fetched and shared nodes synchronised as in training,
+    in turn.
     """
     program.learner.model.eval()
     if not program.hyper.validate:
@@ -51,7 +52,7 @@ def _pass(program: SpreadProgram, part: range, others: Int32 | None, predictions
             negatives = np.empty((len(events), 0), np.int32) if others is None else others[row_index(relative_to(events, part.start))]
             before = allotment.before(iteration, program.turn)
             batch = steps.around(source, local_part, events, (negatives, None), before, seed, cache, iteration) if len(events) else None
-            steps.prepare(batch, local_part is not None and allotment.ranks > 1)
+            steps.prepare(batch, program.group.members > 1)
             if batch is None:
                 continue
             for layer in range(program.material.shape.layers):

@@ -47,7 +47,7 @@ class MemoryUpdates:
         self._common = common
         self._steps = steps
         self._delivers, self._model = delivers, steps.model
-        self.shared_rows = sharing.shared and spreading.ranks > 1 and sharing.synchronised != "never"
+        self.shared_rows = sharing.shared and spreading.members > 1 and sharing.synchronised != "never"
 
     def plan(self, allotment: RankAssignment, place: tuple[int, int], source: IndexedStream) -> ContributionPlan:
         """Return what a rank's events of an iteration will write to node memory on any rank.
@@ -58,7 +58,9 @@ class MemoryUpdates:
         """
         iteration, rank = place
         planned = iteration_contributions(source, allotment, iteration, rank, self._spreading.spread, self._delivers)
-        return ContributionPlan.of(planned, rank, allotment.rank_events(iteration, rank), source, self._model.shape)
+        return ContributionPlan.of(
+            planned, rank % self._spreading.members, allotment.rank_events(iteration, rank), source, self._model.shape
+        )
 
     def begin(self, plan: ContributionPlan, ends: Sequence[tuple[Tensor, Tensor]]) -> PendingUpdate:
         """Compute what a batch's events write to node memory, and return it as an update that is still to be written.
@@ -99,19 +101,20 @@ class MemoryUpdates:
                 update.shared_rows = self._common.changed_rows(nodes[planned.last[planned.of(rank)][shared] >= 0])
 
     def gather_shared(self, update: PendingUpdate) -> None:
-        """Gather what all ranks have changed of the nodes that they share (ALLGATHER). Every rank calls it."""
-        exchange, device = self._steps.context.collective, self._steps.context.device
+        """Gather what a group's ranks have changed of the nodes that they share (ALLGATHER, or, of several groups, ALLTOALL). Every rank
+        calls it."""
+        group = self._steps.group
         if self._sharing.synchronised == "significant":
             assert update.shared_rows is not None
-            update.shared_rows = gather_rows(exchange, update.shared_rows, None, device)
+            update.shared_rows = gather_rows(group, update.shared_rows, None)
             return
         packed_rows = update.own.part(torch.from_numpy(update.plan.home == SHARED)).pack()
-        counts = update.plan.contributions.counts(exchange.ranks)[:, 0]
+        counts = update.plan.contributions.counts(group.members)[:, 0]
         self._common.changes, self._common.sent_changes = (
             self._common.changes + len(packed_rows),
             self._common.sent_changes + len(packed_rows),
         )
-        update.shared_rows = gather_rows(exchange, packed_rows, counts.tolist(), device)
+        update.shared_rows = gather_rows(group, packed_rows, counts.tolist())
 
     def write_shared(self, update: PendingUpdate) -> None:
         """Write the gathered changes of shared nodes to this rank's node memory."""
@@ -129,7 +132,7 @@ class MemoryUpdates:
 
     def run_all(self, update: PendingUpdate) -> None:
         """Run all steps of an update of node memory, one after another, as evaluation does. Every rank calls it."""
-        if not self._sharing.replicated and self._spreading.ranks > 1:
+        if self._spreading.members > 1:
             self.return_rows(update)
         self.write(update)
         if self.shared_rows:

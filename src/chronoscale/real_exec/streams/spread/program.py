@@ -28,6 +28,7 @@ from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
 from chronoscale.real_exec.streams.spread.contributions import ContributionPlan
+from chronoscale.real_exec.streams.spread.memory_group import MemoryGroup
 from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
 from chronoscale.real_exec.streams.spread.memory_updates import MemoryUpdates, PendingUpdate
 from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
@@ -37,7 +38,7 @@ from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.streams.rows.phase import VALIDATE
-from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS
+from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS, TOLD
 from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Hyper
 
@@ -47,7 +48,8 @@ class SpreadProgram(BatchProgram):
 
     Memory begins empty with each epoch.
 
-    Replicas (DistTGL) go on instead: in epoch e, rank r has time span r + e, and begins anew where that is the first one.
+    Replicas (DistTGL), and groups of ranks, go on instead: in epoch e, group g has time span g + e, and begins anew where that is the first
+    one.
     """
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
@@ -60,12 +62,13 @@ class SpreadProgram(BatchProgram):
             lambda: DistributedStream(self.data, self.sharing.spread(hyper), schedule.ranks, hyper.variant),
         )
         self.sampling = self.sharing.sampling(hyper, material.shape, stream_statistics(self.data))
-        self.memory_part = MemoryPart(material, self.spreading.parts, context.rank)
+        self.group = MemoryGroup(context, self.spreading.members)
+        self.memory_part = MemoryPart(material, self.spreading.parts, self.group.part)
         first_time = float(self.data.whole.stream.t[0])
         self.history = SharedHistory(self.memory_part.shared.size, material.shape.memory, first_time)
         self.common = SharedNodes(self.memory_part, self.history, options.alpha, hyper.variant != "as-published")
-        smoothed = self.history if self.sharing.smooth and schedule.ranks > 1 else None  # one rank synchronises nothing
-        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.memory_part, smoothed, self.sampling, hyper, context)
+        smoothed = self.history if self.sharing.smooth and self.group.members > 1 else None  # one rank synchronises nothing
+        self.steps: SpreadSteps = SpreadSteps(material, learner.model, self.memory_part, smoothed, self.sampling, hyper, self.group)
         self.memory_updates = MemoryUpdates(self.sharing, self.spreading, self.memory_part, self.common, self.steps, self.sampling.delivers)
         parts = range(self.data.training_events), self.data.split.validation
         limits = hyper.batch_size, hyper.batches, hyper.events.every
@@ -97,14 +100,14 @@ class SpreadProgram(BatchProgram):
 
     @property
     def turn(self) -> int:
-        """Return the rank whose batches this rank runs in the current epoch (DistTGL rotates them over its replicas)."""
-        return (self.rank + self.epoch) % self._schedule.ranks if self.sharing.replicated else self.rank
+        """Return the rank whose batches this rank runs in the current epoch, of its own part (DistTGL rotates them over its replicas)."""
+        return (self.rank + self.epoch * self.group.members) % self._schedule.ranks
 
     def begin(self) -> None:
         super().begin()
-        if self.sharing.replicated:
+        if self.group.members < self._schedule.ranks:
             self.tasks = tasks_of(self._schedule, self.turn)
-        if not self.sharing.replicated or self.turn == 0:
+        if self.turn < self.group.members:
             self.memory_part.state.reset()
             self.history.reset()
         if self.hyper.events.every > 1:
@@ -194,6 +197,8 @@ class SpreadProgram(BatchProgram):
             self._requests[task.unit] = self.steps.ask(batch)
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
+        elif task.layer == TOLD:
+            self.memory_updates.gather_shared(self._iteration(task))
         else:
             self.memory_updates.return_rows(self._iteration(task))
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from chronoscale.datasets.arrays import Int64
-from chronoscale.real_exec.communication.collective import Collective
-from chronoscale.real_exec.execution.transfers import to_device
+from chronoscale.real_exec.streams.spread.memory_group import MemoryGroup
 from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
 from chronoscale.real_exec.streams.spread.packing import Column, pack, unpack
 from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
@@ -70,14 +69,11 @@ def _newest(rows: Mapping[str, Tensor]) -> Tensor:
     return torch.maximum(rows["updated"], rows["mailed"][:, -1])
 
 
-def gather_rows(collective: Collective, rows: Tensor, counts: Sequence[int] | None, device: torch.device) -> Tensor:
-    """Gather packed rows uint8 [n, W] of every rank on all ranks, in host memory, for memory of shared nodes. Every rank calls it.
+def gather_rows(group: MemoryGroup, rows: Tensor, counts: Sequence[int] | None) -> Tensor:
+    """Gather packed rows uint8 [n, W] of a group's ranks on all of them, in host memory, for memory of shared nodes. Every rank calls it.
 
-    counts: how many rows each rank has; None: ranks exchange that first. device: of the process group.
+    counts: how many rows each of them has; None: they exchange that first.
     """
     if counts is None:
-        own = to_device(torch.tensor([[len(rows)]]), device)
-        counts = collective.all_gather(own, [1] * collective.ranks)[:, 0].tolist()
-    if not max(counts):
-        return rows[:0]
-    return collective.all_gather(to_device(rows, device), counts).cpu()
+        counts = group.all_gather(torch.tensor([[len(rows)]]), [1] * group.members)[:, 0].tolist()
+    return group.all_gather(rows, counts).cpu()

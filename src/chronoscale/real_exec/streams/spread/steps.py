@@ -22,13 +22,13 @@ from chronoscale.batching.streams.sampling.boundary import LocalPart
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets.arrays import Float32, Int32, Int64
-from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.transfers import record_use, to_device
 from chronoscale.real_exec.streams.batch import Batch
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.spread.batch import SpreadBatch
 from chronoscale.real_exec.streams.spread.contributions import ComputedContributions
+from chronoscale.real_exec.streams.spread.memory_group import MemoryGroup
 from chronoscale.real_exec.streams.spread.memory_part import MemoryPart
 from chronoscale.real_exec.streams.spread.shared_history import SharedHistory
 from chronoscale.real_exec.streams.steps import Steps
@@ -51,7 +51,7 @@ class RemoteRequests(NamedTuple):
 
 
 class SpreadSteps(Steps):
-    """The steps of one rank's batches of events where node memory is spread over ranks.
+    """The steps of one rank's batches of events where node memory is spread over ranks; those of its group exchange rows.
 
     fetched, sent_back: bytes of rows received from other ranks, and of contributions to memory sent to them.
     """
@@ -64,15 +64,15 @@ class SpreadSteps(Steps):
         history: SharedHistory | None,
         sampling: Sampling,
         hyper: Hyper,
-        context: Context,
+        group: MemoryGroup,
     ) -> None:
         """history: of shared nodes whose memory is smoothed; None: none is."""
+        context = group.context
         residents = material.data.residents(context.ranks, hyper.batch_size, sampling, hyper.batches, NO_FEATURES)
         super().__init__(material, model, part.state, sampling, residents, context)
         self.memory_part = part
         self.history = history
-        self.context = context
-        self.rank = context.rank
+        self.group = group
         self.fetched = self.sent_back = 0
         self._edges = bool(material.shape.edge and material.shape.layers)
         self._cache: tuple[Tensor, Tensor] | None = None
@@ -102,7 +102,7 @@ class SpreadSteps(Steps):
         roots = source.roots(events, replace_absent(others[0]), before, self._sampling.sources)
         sampled = neighbourhood.sample(source.tcsr, source.stream.t, roots, self._sampling, seed, self.threads, local_part=seat)
         if seat is None:
-            away = (_own(sampled.nodes, self.context), _own(source.original(sampled.edges), self.context))
+            away = (_own(sampled.nodes, self.group), _own(source.original(sampled.edges), self.group))
         else:
             away = rows_by_owner(sampled, source, seat, self._edges)
         batch = SpreadBatch.around(source, events, others, roots[2], sampled, away)
@@ -120,16 +120,16 @@ class SpreadSteps(Steps):
         this rank. Every rank calls it. batch: None where this rank has no events.
         """
         ids_of, lookups = [NOTHING, NOTHING], None
-        counts = np.zeros((self.context.ranks, 2), np.int64)
+        counts = np.zeros((self.group.members, 2), np.int64)
         if batch is not None and batch.remote is not None:
             lookups = batch.lookups
             missing = [remote.missing(lookup) for remote, lookup in zip(batch.remote, lookups or (None, None), strict=True)]
             ids_of, counts = [ids for ids, _ in missing], np.stack([each for _, each in missing], axis=1).astype(np.int64)
-        ones = [1] * self.context.ranks
-        their_counts = self._all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
+        ones = [1] * self.group.members
+        their_counts = self.group.all_to_all(torch.from_numpy(counts), ones, ones).cpu().numpy()
         kinds = zip(ids_of, counts.T, their_counts.T, strict=True) if self._edges else ((ids_of[0], counts[:, 0], their_counts[:, 0]),)
         received = [
-            self._all_to_all(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
+            self.group.all_to_all(torch.from_numpy(ids[:, None].copy()), out.tolist(), into.tolist()).cpu().numpy()[:, 0]
             for ids, out, into in kinds
         ]
         theirs, own = ((each[:, 0].tolist(), each[:, 1].tolist()) for each in (their_counts, counts))
@@ -137,11 +137,11 @@ class SpreadSteps(Steps):
 
     def fetch(self, batch: SpreadBatch | None, requests: RemoteRequests) -> None:
         """Send the rows that other ranks request, and receive those that this rank's batch needs, on the device. Every rank calls it."""
-        received = self._all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], requests.own[0])
+        received = self.group.all_to_all(self.memory_part.pack_rows(requests.nodes), requests.counts[0], requests.own[0])
         features, edges = self.material.edge_features, None
         if self._edges and features is not None:
             features_sent = torch.from_numpy(np.ascontiguousarray(features[requests.edges]))
-            edges = self._all_to_all(features_sent, requests.counts[1], requests.own[1])
+            edges = self.group.all_to_all(features_sent, requests.counts[1], requests.own[1])
         self.fetched += received.numel() + (0 if edges is None else 4 * edges.numel())
         if batch is not None:
             if self._cache is not None and requests.lookups is not None:
@@ -155,21 +155,14 @@ class SpreadSteps(Steps):
 
         contributions: planned, of all ranks; own: computed, of this one. Every rank calls it.
         """
-        counts, rank = contributions.counts(self.context.ranks)[:, 1:], self.rank
+        counts, rank = contributions.counts(self.group.members)[:, 1:], self.group.part
         counts[np.arange(len(counts)), np.arange(len(counts))] = 0
         home = contributions.home[contributions.of(rank)]
-        rows = self._all_to_all(
+        rows = self.group.all_to_all(
             own.part(torch.from_numpy((home >= 0) & (home != rank))).pack(), counts[rank].tolist(), counts[:, rank].tolist()
         )
         self.sent_back += rows.numel()
         return ComputedContributions.unpack(rows.cpu(), self.material.shape)
-
-    def _all_to_all(self, values: Tensor, out: Sequence[int], into: Sequence[int]) -> Tensor:
-        """Send rows [sum(out), W], out[q] to rank q; return those received, into[q] from rank q."""
-        values = to_device(values, self._device)
-        received = values.new_empty(sum(into), values.shape[1])
-        self.context.exchange.all_to_all(received, values, into, out)
-        return received
 
     def read(self, batch: Batch) -> None:
         """Read memory and mailbox of those of the batch's nodes that this rank has, and what is expected of shared ones."""
@@ -238,6 +231,6 @@ def join_cached(table: Tensor, lookup: CacheLookup, received: Tensor) -> Tensor:
     return rows
 
 
-def _own(ids: Int32, context: Context) -> RowsByOwner:
+def _own(ids: Int32, group: MemoryGroup) -> RowsByOwner:
     """Return rows that the rank has, all of them."""
-    return RowsByOwner(ids, np.full(ids.size, context.rank), context.rank, context.ranks)
+    return RowsByOwner(ids, np.full(ids.size, group.part), group.part, group.members)

@@ -7,13 +7,14 @@ from math import log
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread.phase import ROWS
+from chronoscale.strategies.streams.spread.phase import ROWS, TOLD
 
 EARLY = 2  # epochs in which it goes on
 THETA = (0.01, 0.8)
 ALPHA = (0.0, 1.0)
 KEPT = 0.9  # of what earlier batches took
 PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
+EXCHANGED = {ROWS: "fetching", TOLD: "synchronisation"}
 
 
 def next_theta(theta: float, embedding: float, fetching: float) -> float:
@@ -41,7 +42,7 @@ class Tuning:
 
     def add(self, task: Task, seconds: float) -> None:
         """Add the measured seconds of a row of training on this rank; rows that tune nothing are ignored."""
-        part = "fetching" if task.op is Op.ALLTOALL and task.layer == ROWS else PARTS.get(task.op)
+        part = EXCHANGED.get(task.layer) if task.op is Op.ALLTOALL else PARTS.get(task.op)
         if part:
             self._spent[part] += seconds
 

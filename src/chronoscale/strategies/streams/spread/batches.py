@@ -30,6 +30,7 @@ from chronoscale.strategies.streams.spread.phase import (
     ROWS,
     SETTLE,
     SHARED,
+    TOLD,
     UPDATE,
     SpreadPhase,
     contribution_bytes,
@@ -194,10 +195,15 @@ def _add_writes(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     site, everything = phase.place(COMMUNE), sharing.synchronised == "all"
     sent_rows, received_rows = (np.rint(phase.sent * rows).astype(np.int64) for rows in (work.shared, work.everywhere))
     row_bytes = each if everything else INDEX + state_bytes(shape)
-    sizes = {"nodes": work.shared, "rows": sent_rows, "width": width, "bytes": row_bytes * sent_rows, "kernels": 0}
-    gathered = line.add(
-        Op.ALLGATHER, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,)
-    )
+    op, layer, changes, moved = Op.ALLGATHER, -1, work.shared, sent_rows
+    if phase.members < phase.ranks:  # each rank sends to those of its group alone, or receives of them, whichever is more
+        op, layer, others = Op.ALLTOALL, TOLD, phase.members - 1
+        changes, moved = (
+            np.maximum(others * work.shared, work.everywhere - work.shared),
+            np.maximum(others * sent_rows, received_rows - sent_rows),
+        )
+    sizes = {"layer": layer, "nodes": changes, "rows": moved, "width": width, "bytes": row_bytes * moved, "kernels": 0}
+    gathered = line.add(op, Lane.COMM, site, {"collective": phase.collective(SHARED)}, sizes, after=(down if everything else settled,))
     sizes = {"layer": COMMON, "rows": received_rows, "width": width, "bytes": received_rows * state_bytes(shape)}
     line.add(Op.MEMORY_WRITE, Lane.HOST, site, sizes, after=(gathered,))
     return settled

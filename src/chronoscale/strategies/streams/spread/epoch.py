@@ -44,15 +44,15 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
     if data.spreading is None:
         raise UserError(f"strategy '{name}' cuts the stream into parts, and its events are not at hand")
     sampling, spreading = sharing.sampling(hyper, shape, data), data.spreading(sharing.spread(hyper), ranks, hyper.variant)
-    parts = spreading.parts
-    held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=ranks).max() + parts.shared.size)
+    parts, members = spreading.parts, sharing.spread(hyper).members(ranks)
+    held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=members).max() + parts.shared.size)
     history = (2 * FP32 * shape.memory + 2 * TIME + TRUTH) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
     resident = 4 * (shape.parameters + sharing.smooth) * FP32
     if sharing.cached and parts is not None and ranks > 1:
         nodes, events = (min(hyper.events.sharing.remote_cache, ids) for ids in (data.num_nodes, data.events))
         resident += nodes * (state_bytes(shape) + FP32 * shape.features) + events * FP32 * shape.edge * bool(shape.layers)
     kernels = kernels_of(workload, ranks, StreamFeeding(merged=True))
-    significant = ranks > 1 and sharing.shared and sharing.synchronised == "significant"
+    significant = members > 1 and sharing.shared and sharing.synchronised == "significant"
     iterations = BatchAssignment(range(data.training), ranks, hyper.batch_size, hyper.batches).iterations
     sent = sent_share(workload, iterations) if significant else SentShare(1.0, 1.0, 1.0)
     builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)
@@ -85,16 +85,17 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
 def count_rows(workload: Workload, ranks: int, sharing: Sharing) -> int:
     """Count the rows that `plan_epoch` will plan where node memory is spread over ranks, without sampling.
 
-    As if every rank had events in every iteration; plans too large for memory are refused by it. sharing: how ranks sample and share
-    memory.
+    As if every rank had events in every iteration, of those that validate every one of the last group; plans too large for memory are
+    refused by it. sharing: how ranks sample and share memory.
     """
     hyper = workload.hyper
     shape = shape_of(workload)
     data = workload.events
-    limits, validating = (hyper.batch_size, hyper.batches, hyper.events.every), 1 if sharing.replicated else ranks
-    each = 6 + 2 * (not sharing.replicated and ranks > 1) + shape.layers + 3  # sampled to scored, and settled
-    each += (ranks > 1 and not sharing.replicated) + 2 * (sharing.shared and ranks > 1 and sharing.synchronised != "never")
+    limits, members = (hyper.batch_size, hyper.batches, hyper.events.every), sharing.spread(hyper).members(ranks)
+    idle = (4 + 2 * (sharing.shared and sharing.synchronised != "never")) * (members > 1)  # of a rank without events: exchanges, writes
+    each = idle + 6 + shape.layers + 3 - (members > 1)  # sampled to scored, and settled
     training = BatchAssignment(range(data.training), ranks, *limits).iterations * ranks * (each + 2 + (ranks > 1))
     if not hyper.validate:
         return training
-    return training + BatchAssignment(range(data.validation), validating, *limits).iterations * validating * each + ranks * (ranks > 1)
+    validating = BatchAssignment(range(data.validation), members, *limits).iterations * (members * each + (ranks - members) * idle)
+    return training + validating + ranks * (ranks > 1)

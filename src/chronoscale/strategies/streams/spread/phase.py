@@ -17,6 +17,7 @@ from chronoscale.strategies.streams.spread.sharing import Sharing
 IDS = 0
 ROWS = 1
 BACK = 2
+TOLD = 3  # where ranks are several groups: what becomes of shared nodes, which one group gathers by ALLGATHER
 OWN, COMMON = 0, 1  # `layer` of MEMORY_WRITE rows: what a rank has computed or been sent; what has become of shared nodes
 STEPS = 8  # places in an iteration
 # Layers are issued as soon as they may be: behind them one thread of a GPU's host waits for what comes.
@@ -39,8 +40,13 @@ class SpreadPhase(BasePhase[DistributedStatistics]):
 
     @property
     def exchanges(self) -> bool:
-        """Whether ranks have rows of node memory that others read: several ranks, each with a part."""
-        return self.ranks > 1 and not self.sharing.replicated
+        """Whether ranks have rows of node memory that others read: several ranks of a group, each with a part."""
+        return self.members > 1
+
+    @property
+    def members(self) -> int:
+        """How many ranks a group has, which together have all of node memory."""
+        return self.sharing.spread(self.workload.hyper).members(self.ranks)
 
     @property
     def staleness(self) -> int:

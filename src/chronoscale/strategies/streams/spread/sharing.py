@@ -20,7 +20,7 @@ Neighbours = Literal["recent", "decay", "decay-cached", "local"]
 SYNCHRONISED: tuple[Synchronised, ...] = get_args(Synchronised)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 PARTS, REPLICAS = "parts", "replicas"
-FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale", "cached")
+FLAGS = ("shared", "smooth", "negatives", "pipelined", "stale", "cached", "grouped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Sharing:
     only local ones. negatives: most are drawn from the
     rank's own part (§4.3). pipelined: sampling, remote rows and synchronisation run while others compute (§4.1). stale: memory is read some
     iterations before it is due (MSPipe). cached: rows of other ranks are cached from batch to batch, and fetched once
-    (`RemoteRowCache`); memory is then never stale.
+    (`RemoteRowCache`); memory is then never stale. grouped: ranks are groups (`training.replicas`), each with all of memory in parts, and
+    a span of time of its own.
     """
 
     replicated: bool = False
@@ -47,10 +48,13 @@ class Sharing:
     pipelined: bool = False
     stale: bool = False
     cached: bool = False
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         if self.cached and (self.stale or self.replicated):
             raise UserError("rows of other ranks are cached where memory is in parts, and read up to date")
+        if self.grouped and (self.replicated or self.cached):
+            raise UserError("groups of ranks have memory in parts, and cache no rows of other ranks")
         if self.neighbours == "decay-cached" and not self.cached:
             raise UserError("neighbours are read from a cache where rows of other ranks are cached")
 
@@ -79,7 +83,7 @@ class Sharing:
         remote = settings.theta if self.negatives else 1.0
         shared, newest = settings.shared * self.shared, self.synchronised == "all"
         own = StreamDistribution(settings.policy, shared, settings.decay, newest, remote, hyper.batch_size, *hyper.fanout[:1])
-        return replace(own, cached_rows=settings.remote_cache * self.cached)
+        return replace(own, cached_rows=settings.remote_cache * self.cached, groups=settings.replicas if self.grouped else 1)
 
     def sampling(self, hyper: Hyper, shape: StreamShape, data: StreamStatistics) -> Sampling:
         """Return how neighbours are sampled under this sharing, each node and edge of a batch once (MemShare §4.3).

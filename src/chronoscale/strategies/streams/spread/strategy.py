@@ -54,14 +54,14 @@ class SpreadStrategy(Strategy):
         return epoch.count_rows(workload, ranks, self.sharing)
 
     def trained_work(self, workload: Workload, schedule: Schedule) -> TrainedWork:
-        """Return what an epoch trains on: events in the order of time, or those of every rank's own span of time (DistTGL)."""
+        """Return what an epoch trains on: events in the order of time, of every group of ranks' own span (of DistTGL's, every
+        rank's)."""
         hyper, ranks, events = workload.hyper, schedule.ranks, workload.events.training
         limits = (hyper.batch_size, hyper.batches, hyper.events.every)
-        if self.sharing.replicated:
-            spans = [range(events * rank // ranks, events * (rank + 1) // ranks) for rank in range(ranks)]
-            dealt = [BatchAssignment(span, 1, *limits) for span in spans]
-        else:
-            dealt = [BatchAssignment(range(events), ranks, *limits)]
+        members = self.sharing.spread(hyper).members(ranks)
+        groups = ranks // members
+        spans = [range(events * group // groups, events * (group + 1) // groups) for group in range(groups)]
+        dealt = [BatchAssignment(span, members, *limits) for span in spans]
         parts = [(step, part.all_events(step)) for part in dealt for step in range(part.iterations)]
         ends = np.array([(batch.start, batch.stop) for _, batch in parts], np.int64).reshape(-1, 2)
         steps = np.repeat([step for step, _ in parts], 2)
