@@ -54,7 +54,7 @@ class StreamStrategy(Strategy):
         dealt = BatchAssignment(range(workload.events.training), schedule.ranks, hyper.batch_size, hyper.batches, hyper.events.every)
         steps = np.arange(dealt.iterations)
         ends = np.array([(part.start, part.stop) for part in map(dealt.all_events, steps.tolist())], np.int64).reshape(-1, 2)
-        formulas = "a node of a batch once" * self.feeding.merged
+        formulas = "a node of a batch once" * self.feeding.merged + "as FAST's public code samples" * self.feeding.published
         work = trained_work(np.repeat(steps, 2), ends.ravel(), 1, formulas)  # a step's events lie between its ends
         return work._replace(targets=int((ends[:, 1] - ends[:, 0]).sum()))
 

@@ -65,5 +65,7 @@ class SpreadStrategy(Strategy):
         parts = [(step, part.all_events(step)) for part in dealt for step in range(part.iterations)]
         ends = np.array([(batch.start, batch.stop) for _, batch in parts], np.int64).reshape(-1, 2)
         steps = np.repeat([step for step, _ in parts], 2)
-        work = trained_work(steps, ends.ravel(), 1, f"{replace(self.sharing, pipelined=False, cached=False)} on {ranks} ranks")
+        reads_cache = self.sharing.neighbours == "decay-cached"  # so that what is cached changes what is computed
+        formulas = f"{replace(self.sharing, pipelined=False, cached=reads_cache)} on {ranks} ranks"
+        work = trained_work(steps, ends.ravel(), 1, formulas)
         return work._replace(targets=int((ends[:, 1] - ends[:, 0]).sum()))
