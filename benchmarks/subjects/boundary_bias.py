@@ -244,7 +244,8 @@ def measure(data: str, decay: float, count: int, setting: Setting) -> Passes:
     histories = {
         form: [History(form, distributed, assignment, unit, draw) for draw in range(count if FORMS[form][0] else 1)] for form in FORMS
     }
-    found, start = {form: Deviations() for form in FORMS}, time.perf_counter()
+    deviations = {form: Deviations() for form in FORMS}
+    start = time.perf_counter()
     for iteration in range(assignment.iterations):
         measured = iteration >= (half := assignment.iterations // 2) and (iteration - half) % 8 == 0
         for rank in range(RANKS):
@@ -265,21 +266,21 @@ def measure(data: str, decay: float, count: int, setting: Setting) -> Passes:
                     hop = sampled.trees[0].hops[0]
                     if form == "no decay":
                         full, has = outputs[0], hop.there.any(1)
-                    found[form].rows += fetched / len(several)
-                    found[form].empty += int((has & ~hop.there.any(1)).sum())
-                    found[form].roots += int(has.sum())
+                    deviations[form].rows += fetched / len(several)
+                    deviations[form].empty += int((has & ~hop.there.any(1)).sum())
+                    deviations[form].roots += int(has.sum())
                     if hop.weight is not None:
-                        found[form].largest = max(found[form].largest, float(hop.weight.max()))
+                        deviations[form].largest = max(deviations[form].largest, float(hop.weight.max()))
                 if measured:
-                    found[form].add(full[torch.from_numpy(has)], torch.stack(outputs)[:, torch.from_numpy(has)])
+                    deviations[form].add(full[torch.from_numpy(has)], torch.stack(outputs)[:, torch.from_numpy(has)])
         for form in FORMS:
-            found[form].iterations += measured
+            deviations[form].iterations += measured
         updated = UpdatedNodes.of(source, deal, iteration)
         nodes = torch.from_numpy(updated.nodes)
         write_updates(deal.all_events(iteration), updated, program.steps.fresh(nodes), source, model, program.state, 0)
         versions.append(updated.nodes, program.steps.fresh(nodes))
     seconds = {"seconds": time.perf_counter() - start}
-    return {form: [{**seconds, **one.figures()}] for form, one in found.items()}
+    return {form: [{**seconds, **one.figures()}] for form, one in deviations.items()}
 
 
 def cases(quick: bool) -> Iterator[Case]:

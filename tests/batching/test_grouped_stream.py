@@ -74,9 +74,9 @@ def test_a_group_counts_as_its_span_does(validates: bool, delivers: int, newest:
         )
         for name in work.__slots__:
             counted = getattr(work, name).reshape(-1, groups, members, *getattr(work, name).shape[1:])[:, group]
-            alone = getattr(expected, name).reshape(-1, members, *getattr(expected, name).shape[1:])
-            assert np.array_equal(counted[: len(alone)], alone), name
-            assert not counted[len(alone) :].any()
+            ungrouped = getattr(expected, name).reshape(-1, members, *getattr(expected, name).shape[1:])
+            assert np.array_equal(counted[: len(ungrouped)], ungrouped), name
+            assert not counted[len(ungrouped) :].any()
 
 
 def test_how_many_ranks_a_group_has() -> None:

@@ -47,6 +47,16 @@ def test_a_run_from_before_there_were_clocks_has_the_published_one(experiment, i
     assert load_experiment(run).model.clock == "linear"
 
 
+def test_a_run_from_before_weights_had_a_cap_has_none(experiment, inline):
+    command("train", experiment(epochs=1))
+    run = Run(Path("runs/small-train-1"))
+    resolved = json.loads((run.folder / "resolved.json").read_text())
+    training = resolved["training"]
+    assert (training.pop("weight_cap"), training.pop("at_least_one")) == (4.0, True)
+    run.write("resolved.json", resolved)
+    assert (load_experiment(run).training.weight_cap, load_experiment(run).training.at_least_one) == (0.0, False)
+
+
 def test_the_unit_of_a_clock_is_told_and_kept(experiment, inline, capsys):
     command("train", experiment(epochs=1))
     (note,) = json.loads(Path("runs/small-train-1/train/notes.json").read_text())

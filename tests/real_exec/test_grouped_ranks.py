@@ -19,7 +19,7 @@ from chronoscale.real_exec.job import Settings
 from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
 from chronoscale.real_exec.streams.spread.memory_updates import PendingUpdate
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread.phase import TOLD
+from chronoscale.strategies.streams.spread.phase import SYNCHRONISED_ROWS
 from chronoscale.strategies.workload import EventHyper
 
 Arrays = dict[str, np.ndarray]
@@ -99,7 +99,7 @@ def test_a_group_tells_itself_alone(folder: Path) -> None:
 
     def work(virtual: VirtualRank) -> list[tuple[int, int]]:
         with open_context(Settings(device="cpu"), virtual) as context:
-            made, told = spread_program(folder, schedule, choice("tgn"), given, context), []
+            made, counts = spread_program(folder, schedule, choice("tgn"), given, context), []
             made.history.has_changed = lambda nodes, *_: torch.ones(len(nodes), dtype=torch.bool)  # type: ignore[method-assign]
             gather = made.memory_updates.gather_shared
 
@@ -107,18 +107,18 @@ def test_a_group_tells_itself_alone(folder: Path) -> None:
                 assert update.shared_rows is not None
                 own = len(update.shared_rows)
                 gather(update)
-                told.append((own, len(update.shared_rows) - own))
+                counts.append((own, len(update.shared_rows) - own))
 
             made.memory_updates.gather_shared = counting  # type: ignore[method-assign]
             execute(schedule, made, CpuLanes(False), "cpu")
-            return told
+            return counts
 
-    told = run_virtual(work, 4, "telling")
+    counts = run_virtual(work, 4, "synchronising")
     for rank in range(4):
-        assert [own for own, _ in told[rank]] == [others for _, others in told[rank ^ 1]]
-        rows = (schedule.op == Op.ALLTOALL) & (schedule.layer == TOLD) & (schedule.rank == rank)
-        assert [max(both) for both in told[rank]] == schedule.rows[rows][np.argsort(schedule.unit[rows])].tolist()
-    assert any(own for own, _ in told[0])
+        assert [own for own, _ in counts[rank]] == [others for _, others in counts[rank ^ 1]]
+        rows = (schedule.op == Op.ALLTOALL) & (schedule.layer == SYNCHRONISED_ROWS) & (schedule.rank == rank)
+        assert [max(both) for both in counts[rank]] == schedule.rows[rows][np.argsort(schedule.unit[rows])].tolist()
+    assert any(own for own, _ in counts[0])
 
 
 @pytest.mark.parametrize("rank", range(4))

@@ -74,10 +74,10 @@ def read_by(events, first, last, others, before):
     level = [(int(v), before) for v in [*events.src[first:last], *events.dst[first:last], *others]]
     nodes, hops = {v for v, _ in level}, []
     for _ in range(2):
-        found = [([e for e in range(end) if events.src[e] == v][-3:]) for v, end in level]
-        level = [(int(events.dst[e]), e) for of in found for e in of]
+        neighbours = [([e for e in range(end) if events.src[e] == v][-3:]) for v, end in level]
+        level = [(int(events.dst[e]), e) for of in neighbours for e in of]
         nodes |= {v for v, _ in level}
-        hops.append({e for of in found for e in of})
+        hops.append({e for of in neighbours for e in of})
     return nodes, hops
 
 

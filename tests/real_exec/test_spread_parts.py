@@ -31,7 +31,7 @@ from chronoscale.real_exec.streams.spread.shared_nodes import SharedNodes, gathe
 from chronoscale.real_exec.streams.spread.tuning import Tuning, next_alpha, next_theta
 from chronoscale.strategies.schedule import Lane, Op
 from chronoscale.strategies.streams.rows.phase import pending_bytes, state_bytes
-from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS, TOLD
+from chronoscale.strategies.streams.spread.phase import BACK, IDS, ROWS, SYNCHRONISED_ROWS
 
 TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 columns = st.lists(st.builds(Column, st.sampled_from(TYPES), st.lists(st.integers(0, 3), max_size=2).map(tuple)), min_size=1, max_size=5)
@@ -246,8 +246,8 @@ def test_an_epoch_on_one_rank(tmp_path, name: str, learns: bool) -> None:
     assert built.finish().counts == {"fetched_bytes": 0, "returned_bytes": 0, "shared_changes": 0, "shared_spoken": 0}
 
 
-@pytest.mark.parametrize("told", [(Op.ALLGATHER, -1), (Op.ALLTOALL, TOLD)])
-def test_tuning(told: tuple[Op, int]) -> None:
+@pytest.mark.parametrize("synchronises", [(Op.ALLGATHER, -1), (Op.ALLTOALL, SYNCHRONISED_ROWS)])
+def test_tuning(synchronises: tuple[Op, int]) -> None:
     """By hand: eq. 22 and eq. 23, within their bounds."""
     assert next_theta(0.1, 3.0, 2.0) == pytest.approx(0.15) and next_theta(0.4, 3.0, 1.0) == 0.8 and next_theta(0.1, 1.0, 90.0) == 0.01
     assert next_alpha(0.3, 2.0, 3.0) == pytest.approx(0.3 - math.log(2) + math.log(3))
@@ -256,7 +256,7 @@ def test_tuning(told: tuple[Op, int]) -> None:
     assert (built.theta(0.3), built.alpha(0.4)) == (0.3, 0.4)
     rows = {
         (Op.AGGREGATE, 0): 1.0, (Op.FORWARD, -1): 0.5, (Op.ALLTOALL, ROWS): 3.0, (Op.ALLTOALL, IDS): 50.0, (Op.ALLTOALL, BACK): 50.0,
-        (Op.MEMORY_UPDATE, -1): 2.0, told: 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
+        (Op.MEMORY_UPDATE, -1): 2.0, synchronises: 3.0, (Op.ALLREDUCE, -1): 50.0, (Op.SAMPLE, -1): 50.0,
     }  # fmt: skip
     for (op, layer), seconds in rows.items():
         for _ in range(2):

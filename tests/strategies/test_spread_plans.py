@@ -3,64 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stream_case import choice, hyper, stream
+from spread_plans import COSTS, POLARIS, SPREAD, data, plan, shared, work
+from stream_case import choice, hyper
 
 from chronoscale.batching.streams.description import stream_statistics
-from chronoscale.batching.streams.prepared import PreparedStream
-from chronoscale.batching.streams.sampling.boundary import Boundary
-from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.simulator import memory, presets
 from chronoscale.simulator.engine import replay
 from chronoscale.strategies.cluster import CPU_STREAMS
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import of, strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.streams.rows.phase import VALIDATE
-from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS, TOLD
+from chronoscale.strategies.streams.spread.phase import BACK, COMMON, IDS, ROWS, SYNCHRONISED_ROWS
 from chronoscale.strategies.streams.spread.sharing import Sharing
-from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper, Workload
+from chronoscale.strategies.workload import Workload
 
-POLARIS = presets.scaled(presets.cluster("polaris"), 1024)
-COSTS = DatasheetCosts(POLARIS.device)
 FREE = replace(POLARIS, device=replace(POLARIS.device, launch_s=0.0))  # batches are so small that launches would be all of an epoch
-SPREAD = {name: one for name, one in of("streams").items() if isinstance(one, SpreadStrategy)}
 IN_TURN = tuple(name for name, one in SPREAD.items() if not one.sharing.pipelined)
 BESIDE = ((Lane.HOST,), (Lane.COMM,), (Lane.H2D, Lane.D2H, Lane.COMPUTE, Lane.COMPUTE2))
 FUSED = (tuple((lane,) for lane in Lane), CPU_STREAMS, BESIDE, (tuple(Lane),))
 
 
-@cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
-    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
-
-
-def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
-    stats = stream_statistics(of or data())
-    return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
-
-
-def plan(name: str, workload: Workload, ranks: int = 1) -> Schedule:
-    return strategy(name).plan(workload, ranks, COSTS)
-
-
-def shared(**changes: object) -> EventHyper:
-    return EventHyper(sharing=SharingHyper(**{"shared": 0.25, "theta": 0.5, **changes}))  # type: ignore[arg-type]
-
-
 NAMES = {
     (Op.ALLTOALL, IDS): "ask", (Op.ALLTOALL, ROWS): "fetch", (Op.ALLTOALL, BACK): "return", (Op.ALLGATHER, -1): "tell",
-    (Op.ALLTOALL, TOLD): "tell", (Op.H2D, 0): "state", (Op.MEMORY_WRITE, COMMON): "hear",
+    (Op.ALLTOALL, SYNCHRONISED_ROWS): "tell", (Op.H2D, 0): "state", (Op.MEMORY_WRITE, COMMON): "hear",
 }  # fmt: skip
 
 
@@ -170,13 +145,13 @@ def test_rows_of_groups() -> None:
     for validates in (False, True):
         counts = stats.spreading(sharing.spread(given), 4, given.variant).work(validates, 5, sampling, 0, 1, True)
         own = counts.shared.reshape(-1, 2, 2)
-        told = (schedule.op == Op.ALLTOALL) & (schedule.layer == TOLD) & (schedule.step == validates)
+        exchanged = (schedule.op == Op.ALLTOALL) & (schedule.layer == SYNCHRONISED_ROWS) & (schedule.step == validates)
         for rank in range(4):
-            at = told & (schedule.rank == rank)
+            at = exchanged & (schedule.rank == rank)
             larger = own[:, rank // 2].max(1)  # what goes to the other one, or comes of it
             assert schedule.rows[at].tolist() == schedule.nodes[at].tolist() == larger.tolist()
-            heard = (schedule.op == Op.MEMORY_WRITE) & (schedule.layer == COMMON) & (schedule.rank == rank) & (schedule.step == validates)
-            assert schedule.rows[heard].tolist() == own[:, rank // 2].sum(1).tolist()
+            written = (schedule.op == Op.MEMORY_WRITE) & (schedule.layer == COMMON) & (schedule.rank == rank) & (schedule.step == validates)
+            assert schedule.rows[written].tolist() == own[:, rank // 2].sum(1).tolist()
         changes += int(own.sum())
     assert changes > 0
 
@@ -356,71 +331,12 @@ def test_rows_that_are_stale_are_not_fetched_again() -> None:
     """Coins are those of `memshare-cached`, and a node's neighbours that are cached are enough: fewer rows are fetched, and more read."""
     given = hyper("tgn", 3, events=shared())
     cached, stale = (plan(name, work("tgn", given, data(300, 30)), 3) for name in ("memshare-cached", "memshare-stale"))
-    asked = [int(one.rows[(one.op == Op.ALLTOALL) & (one.layer == ROWS)].sum()) for one in (cached, stale)]
+    fetched = [int(one.rows[(one.op == Op.ALLTOALL) & (one.layer == ROWS)].sum()) for one in (cached, stale)]
     sampled = [int(one.edges[one.op == Op.SAMPLE].sum()) for one in (cached, stale)]
-    assert asked[1] <= asked[0] and sampled[1] > sampled[0]
+    assert fetched[1] <= fetched[0] and sampled[1] > sampled[0]
     given = hyper("tgn", 3, events=shared(theta=1.0))  # nothing is left out, and nothing may be stale
     cached, stale = (plan(name, work("tgn", given, data(300, 30)), 3) for name in ("memshare-cached", "memshare-stale"))
     assert np.array_equal(cached.rows, stale.rows) and np.array_equal(cached.bytes, stale.bytes)
-
-
-@pytest.mark.parametrize(
-    "feeding",
-    [
-        "",
-        "parts",
-        "parts all",
-        "parts all recent hot",
-        "replicas all recent pipelined shared",
-        "parts never never",
-        "slots",
-    ],
-)
-def test_sharing_is_read_back(feeding: str) -> None:
-    workload = work("tgn", hyper("tgn", events=shared()))
-    for name, one in SPREAD.items():
-        schedule = plan(name, workload, 2)
-        assert schedule.feeding == str(one.sharing) and Sharing.of(schedule) == one.sharing
-    with pytest.raises(UserError) as error:
-        Sharing.of(replace(schedule, feeding=feeding))
-    assert str(error.value) == f"schedule '{schedule.name}': sharing '{feeding}' is unknown; it is of another version"
-
-
-def test_neighbours_are_read_from_a_cache_that_there_is() -> None:
-    with pytest.raises(UserError, match=r"^neighbours are read from a cache where rows of other ranks are cached$"):
-        Sharing(neighbours="decay-cached")
-    with pytest.raises(UserError, match=r"^training\.weight_cap: expected 0, for none, or at least 1, got 0\.5$"):
-        shared(weight_cap=0.5)
-
-
-def test_how_neighbours_are_sampled() -> None:
-    """With the boundary that is asked for; by default one unit of decay over the stream's span."""
-    stats = stream_statistics(data())
-    for complete in (True, False):
-        given = hyper("tgn", events=shared(theta=0.2, decay=0.5, complete=complete))
-        samplings = {name: one.sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats) for name, one in SPREAD.items()}
-        ours = Boundary(0.2, 0.5, complete, 4.0, True)
-        assert samplings["memshare"].boundary == samplings["memshare-cached"].boundary == ours
-        assert samplings["memshare-stale"].boundary == replace(ours, stale=True)
-        assert samplings["memshare-local"].boundary == Boundary(0.0, 0.5, complete)
-        published, other = replace(given, variant="as-published"), hyper("tgn", events=shared(weight_cap=0.0, at_least_one=False))
-        plain = SPREAD["memshare"].sharing.sampling(published, shape_for(choice("tgn"), stats, given), stats).boundary
-        assert plain == Boundary(0.2, 0.5, complete)
-        plain = SPREAD["memshare"].sharing.sampling(other, shape_for(choice("tgn"), stats, given), stats).boundary
-        assert plain is not None and (plain.cap, plain.at_least_one) == (0.0, False)
-        assert all(samplings[name].boundary is None for name in ("tgl-dist", "mspipe", "disttgl", "memshare-recent", "memshare-history"))
-        assert all(one.unique and one.fanouts == (3,) for one in samplings.values())
-    given = hyper("tgn", events=shared(theta=0.2))
-    t = data().whole.stream.t
-    default = SPREAD["memshare"].sharing.sampling(given, shape_for(choice("tgn"), stats, given), stats).boundary
-    assert default is not None and default.decay == pytest.approx(1 / (int(t[-1]) - int(t[0])))
-
-
-def test_parts_are_made_for_the_batches_of_training() -> None:
-    given = replace(hyper("tgn", events=shared(policy="restream")), batch_size=17, fanout=(4, 2))
-    distribution = SPREAD["tgl-dist"].sharing.spread(given)
-    assert (distribution.policy, distribution.batch, distribution.neighbours) == ("restream", 17, 4)
-    assert str(distribution) == str(replace(distribution, batch=18, neighbours=5))  # in keys of counts, which have both
 
 
 def test_what_cannot_be_planned_is_one_line() -> None:

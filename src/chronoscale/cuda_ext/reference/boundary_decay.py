@@ -26,7 +26,7 @@ class Chances(NamedTuple):
     theta: float
     decay: float
     least: float
-    one: bool
+    at_least_one: bool
 
 
 def sample(
@@ -85,8 +85,8 @@ def sample(
         weight = {place: 1.0 for place in recent if place not in set(others)}
         there = {place for place in others if is_cached(place)}
         key = mix(seed ^ mix((v & WORD >> 32) << 32 | bound & WORD >> 32))
-        one = chances.one and chances.theta > 0 and not weight and not there
-        fetched = _fetched(chance, [_coin(key, int(event[place])) for place in others], one)
+        at_least_one = chances.at_least_one and chances.theta > 0 and not weight and not there
+        fetched = _fetched(chance, [_coin(key, int(event[place])) for place in others], at_least_one)
         weight |= {place: 1.0 if place in there else w for place, w in zip(others, fetched, strict=True) if w or place in there}
         left = {place for place, w in zip(others, fetched, strict=True) if not w and place in there}
         if complete:
@@ -99,15 +99,16 @@ def sample(
         out_cached[i, filled] = [place in left for place in places]
 
 
-def _fetched(chance: list[float], coins: list[float], one: bool) -> list[float]:
-    """Return the weight of each remote neighbour, 0 of those that their coins leave out; `one`: not of all of them, where none is certain.
+def _fetched(chance: list[float], coins: list[float], at_least_one: bool) -> list[float]:
+    """Return the weight of each remote neighbour, 0 of those that their coins leave out.
 
-    Of those before which none was sampled, a coin decides given that one is.
+    at_least_one: they leave out all but one at most, where none is certain: of those before which none was sampled, a coin decides given
+    that one is.
     """
-    some = 1 - prod(1 - p for p in chance) if one else 1.0
+    some = 1 - prod(1 - p for p in chance) if at_least_one else 1.0
     weights: list[float] = []
     for k, (p, coin) in enumerate(zip(chance, coins, strict=True)):
-        still = one and not any(weights)
+        still = at_least_one and not any(weights)
         given = p / (1 - prod(1 - q for q in chance[k:])) if still and p else p
         weights.append(some / p if p and (p == 1 or coin < given or (still and k + 1 == len(chance))) else 0.0)
     return weights

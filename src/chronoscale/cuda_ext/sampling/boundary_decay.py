@@ -42,7 +42,7 @@ def sample(
     seed: int = 0,
     threads: int = 0,
     least: float = 0.0,
-    one: bool = False,
+    at_least_one: bool = False,
     cached: CachedRows | None = None,
 ) -> WeightedNeighbors:
     """Sample up to `fanout` neighbours, with weights, of each root by MemShare's boundary decay, natively (eqs. 16 and 17).
@@ -53,7 +53,7 @@ def sample(
     all, with weight 1. So sums of weight times any function of the event have the recent neighbours' as their expectation. owned: which
     part owns nodes and events.
 
-    one: a root that has recent neighbours, all of them remote, gets one of them at least: coins are tossed until one is sampled. A
+    at_least_one: a root that has recent neighbours, all of them remote, gets one of them at least: coins are tossed until one is sampled. A
     neighbour is then sampled with probability p / q, q = 1 - (1 - p_1) ... (1 - p_R), and has weight q / p: expectations are the same. Not
     with a theta of 0.
 
@@ -89,14 +89,14 @@ def sample(
     weight, read = np.empty((len(node), fanout), np.float32), np.empty((len(node), fanout), np.bool_)
     sampled = WeightedNeighbors(neighbor, event, weight, read, np.empty(len(node), np.int32))
     if (library := cpu_library_or_warn("temporal neighbours across a boundary are sampled")) is None:
-        chances = boundary_decay_reference.Chances(theta, decay, least, one)
+        chances = boundary_decay_reference.Chances(theta, decay, least, at_least_one)
         boundary_decay_reference.sample(arrays, t, owned, node, before, chances, complete, seed, cached, *sampled)
         return sampled
     tcsr = (*(address(array) for array in arrays), len(arrays[1]), len(t), address(t), t.dtype.kind == "i")
     ownership = (address(owned.node), address(owned.event), rank)
     roots = (len(node), address(node), address(before), fanout)
     of_cache = tuple(None if array is None else address(array) for array in cached or (None, None))
-    arguments = (*tcsr, *ownership, *roots, theta, decay, least, one, complete, seed, *of_cache, threads)
+    arguments = (*tcsr, *ownership, *roots, theta, decay, least, at_least_one, complete, seed, *of_cache, threads)
     require_accepted(
         "boundary", library.cs_boundary(len(arrays[0]) - 1, *arguments, *(address(array) for array in sampled)), len(arrays[0]) - 1
     )

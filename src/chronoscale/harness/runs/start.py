@@ -19,6 +19,8 @@ from chronoscale.strategies.plugins import file_of, names_file
 GIVEN = "experiment.yaml"  # in a run's folder: the file as it was given
 # What runs did before there was a key to say it, or while it had another default; a run keeps all its keys.
 EARLIER: Mapping[str, Mapping[str, Any]] = {"training": {"scale_learning_rate": False}, "model": {"clock": "linear"}}
+# The same of keys of training whose defaults are no earlier version's: runs without them are read so, and none is taken up.
+ABSENT: Mapping[str, Any] = {"weight_cap": 0.0, "at_least_one": False}
 
 
 def load_experiment(run: Run) -> Experiment:
@@ -28,7 +30,7 @@ def load_experiment(run: Run) -> Experiment:
     """
     run.status  # noqa: B018 (refuses what is no run)
     data = run.read("resolved.json", dict[str, Any])
-    for key, before in EARLIER.items():
+    for key, before in (*EARLIER.items(), ("training", ABSENT)):
         if isinstance(given := data.get(key, {}), dict):
             data[key] = {**before, **given}
     return parse(data, str(run.folder / "resolved.json"), str(data.pop("family", "")), lenient=True)

@@ -33,7 +33,8 @@ class SamplingThreads:
         local = (member.local_rank, member.local_ranks) if member.ranks > 1 else (context.rank, context.ranks)
         own, self.note = choose_processors(settings.topology, settings.threads, *local)
         if own is not None:
-            binding = bind_by_affinity(thread_affinity(data.training.tcsr, _roots(data, hyper, sampling, context), settings.threads), own)
+            tcsr, roots = data.source(False, sampling).tcsr, _roots(data, hyper, sampling, context)
+            binding = bind_by_affinity(thread_affinity(tcsr, roots, settings.threads), own)
             self.cpus, self.note = binding.cpus, binding.note
 
     def begin(self) -> None:

@@ -85,7 +85,19 @@ def sample(
     owned = Ownership(local_part.parts.node, local_part.parts.event, local_part.rank)
     rows = tcsr.indptr, tcsr.neighbor, tcsr.event
     cached = local_part.cached if boundary.stale else None
-    chances = boundary.theta, boundary.decay, boundary.complete
     return kernel.sample(
-        rows, t, owned, node, before, fanout, *chances, seed, threads, least=boundary.least, one=boundary.at_least_one, cached=cached
+        rows,
+        t,
+        owned,
+        node,
+        before,
+        fanout,
+        boundary.theta,
+        boundary.decay,
+        boundary.complete,
+        seed,
+        threads,
+        boundary.least,
+        boundary.at_least_one,
+        cached,
     )

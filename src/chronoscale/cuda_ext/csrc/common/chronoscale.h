@@ -142,13 +142,13 @@ CS_API int cs_sample(int64_t nodes, const int64_t* indptr, const int32_t* neighb
 // sampled, and of the R others each independently with p = min(max(theta R e_k / sum e, least), 1), e_k = exp(decay (t_k - t of the latest
 // of them)), by a coin of (seed, node, before, event) only; out_weight is 1 / p of these, else 1. Others whose node is of the part or of all
 // or has node_cached [nodes] >= 0, and whose event is of the part or has event_cached [events] >= 0 (null: all are taken to), always have a
-// slot, of weight 1; out_cached is 1 of those that coins leave out, else 0. node_cached null: none has. `one` (and theta above 0): where
+// slot, of weight 1; out_cached is 1 of those that coins leave out, else 0. node_cached null: none has. `at_least_one` (and theta above 0): where
 // none of the last `fanout` is of the part or cached, coins are tossed under the condition that one is sampled at least, with probabilities p / q,
 // q = 1 - prod (1 - p), and weights q / p. `complete`: slots that are then free get the latest entries of the part among the 16 * fanout
 // before. theta of 1 or more samples all. t [events]: int64 if `int64_times`, else double; ascending. Otherwise as cs_sample.
 CS_API int cs_boundary(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t events,
                        const void* t, int int64_times, const int32_t* node_part, const int32_t* event_part, int32_t rank, int64_t roots,
-                       const int32_t* node, const int32_t* before, int64_t fanout, double theta, double decay, double least, int one,
+                       const int32_t* node, const int32_t* before, int64_t fanout, double theta, double decay, double least, int at_least_one,
                        int complete, uint64_t seed, const int32_t* node_cached, const int32_t* event_cached, int threads,
                        int32_t* out_neighbor, int32_t* out_event, float* out_weight, uint8_t* out_cached, int32_t* out_count);
 

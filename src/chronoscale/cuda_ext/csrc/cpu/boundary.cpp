@@ -24,7 +24,7 @@ struct Boundary : cs::Roots {
   double theta;
   double decay;
   double least;  // probability of a remote neighbour
-  bool one;      // a root has one neighbour at least
+  bool at_least_one;  // a root has one neighbour at least
   bool complete;
   uint64_t seed;
   const int32_t* node_cached;   // below 0: the row is not; null: none is
@@ -74,7 +74,7 @@ bool settle(const Boundary& s, int64_t i, int64_t begin, int64_t count) {
   float weight[kMostFanout];
   bool cached[kMostFanout], stale[kMostFanout];
   double share[kMostFanout];  // below 0: local
-  bool certain = !s.one || s.theta == 0;  // there is a neighbour, whatever coins say, or none has to be
+  bool certain = !s.at_least_one || s.theta == 0;  // there is a neighbour, whatever coins say, or none has to be
   for (int64_t k = 0; k < recent; ++k) {
     const bool near = s.theta >= 1 || is_local(s, from + k);
     cached[k] = !near && is_cached(s, from + k);
@@ -157,7 +157,7 @@ bool sample(const Boundary& s, int64_t first, int64_t last) {
 
 int cs_boundary(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, const int32_t* event, int64_t entries, int64_t events,
                 const void* t, int int64_times, const int32_t* node_part, const int32_t* event_part, int32_t rank, int64_t roots,
-                const int32_t* node, const int32_t* before, int64_t fanout, double theta, double decay, double least, int one, int complete,
+                const int32_t* node, const int32_t* before, int64_t fanout, double theta, double decay, double least, int at_least_one, int complete,
                 uint64_t seed, const int32_t* node_cached, const int32_t* event_cached, int threads, int32_t* out_neighbor,
                 int32_t* out_event, float* out_weight, uint8_t* out_cached, int32_t* out_count) {
   if (nodes < 0 || entries < 0 || events < 0 || roots < 0 || fanout < 0 || fanout > kMostFanout || threads < 0 || !indptr) return CS_ERROR_ARGUMENT;
@@ -167,7 +167,7 @@ int cs_boundary(int64_t nodes, const int64_t* indptr, const int32_t* neighbor, c
   if ((entries > 0 && (!neighbor || !event)) || (nodes > 0 && !node_part) || (events > 0 && (!t || !event_part))) return CS_ERROR_ARGUMENT;
   if (!cs::within(node, roots, -1, nodes)) return CS_ERROR_ARGUMENT;
   const Boundary s{{indptr, neighbor, event, entries, roots, node, before}, nodes, events, t, int64_times != 0, node_part, event_part, rank,
-                   fanout, theta, decay, least, one != 0, complete != 0, seed, node_cached, event_cached, out_neighbor, out_event, out_weight,
+                   fanout, theta, decay, least, at_least_one != 0, complete != 0, seed, node_cached, event_cached, out_neighbor, out_event, out_weight,
                    out_cached, out_count};
   return cs::over_roots(roots, threads, [&](int64_t first, int64_t last) { return sample(s, first, last); });
 }

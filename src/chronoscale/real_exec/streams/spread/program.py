@@ -38,7 +38,7 @@ from chronoscale.real_exec.streams.spread.tuning import EARLY, Tuning
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.schedule import Op, Schedule
 from chronoscale.strategies.streams.rows.phase import VALIDATE
-from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS, TOLD
+from chronoscale.strategies.streams.spread.phase import COMMON, IDS, OWN, ROWS, SYNCHRONISED_ROWS
 from chronoscale.strategies.streams.spread.sharing import Sharing
 from chronoscale.strategies.workload import Hyper
 
@@ -197,7 +197,7 @@ class SpreadProgram(BatchProgram):
             self._requests[task.unit] = self.steps.ask(batch)
         elif task.layer == ROWS:
             self.steps.fetch(batch, self._requests.pop(task.unit))
-        elif task.layer == TOLD:
+        elif task.layer == SYNCHRONISED_ROWS:
             self.memory_updates.gather_shared(self._iteration(task))
         else:
             self.memory_updates.return_rows(self._iteration(task))

@@ -7,14 +7,14 @@ from math import log
 
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.strategies.schedule import Op
-from chronoscale.strategies.streams.spread.phase import ROWS, TOLD
+from chronoscale.strategies.streams.spread.phase import ROWS, SYNCHRONISED_ROWS
 
 EARLY = 2  # epochs in which it goes on
 THETA = (0.01, 0.8)
 ALPHA = (0.0, 1.0)
 KEPT = 0.9  # of what earlier batches took
 PARTS = {Op.AGGREGATE: "embedding", Op.FORWARD: "embedding", Op.MEMORY_UPDATE: "update", Op.ALLGATHER: "synchronisation"}
-EXCHANGED = {ROWS: "fetching", TOLD: "synchronisation"}
+EXCHANGED = {ROWS: "fetching", SYNCHRONISED_ROWS: "synchronisation"}
 
 
 def next_theta(theta: float, embedding: float, fetching: float) -> float:

@@ -30,7 +30,7 @@ from chronoscale.strategies.streams.spread.phase import (
     ROWS,
     SETTLE,
     SHARED,
-    TOLD,
+    SYNCHRONISED_ROWS,
     UPDATE,
     SpreadPhase,
     contribution_bytes,
@@ -197,7 +197,7 @@ def _add_writes(line: RowChain, phase: SpreadPhase, updated: Ints) -> Ints:
     row_bytes = each if everything else INDEX + state_bytes(shape)
     op, layer, changes, moved = Op.ALLGATHER, -1, work.shared, sent_rows
     if phase.members < phase.ranks:  # each rank sends to those of its group alone, or receives of them, whichever is more
-        op, layer, others = Op.ALLTOALL, TOLD, phase.members - 1
+        op, layer, others = Op.ALLTOALL, SYNCHRONISED_ROWS, phase.members - 1
         changes, moved = (
             np.maximum(others * work.shared, work.everywhere - work.shared),
             np.maximum(others * sent_rows, received_rows - sent_rows),

@@ -45,7 +45,9 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
         raise UserError(f"strategy '{name}' cuts the stream into parts, and its events are not at hand")
     sampling, spreading = sharing.sampling(hyper, shape, data), data.spreading(sharing.spread(hyper), ranks, hyper.variant)
     parts, members = spreading.parts, sharing.spread(hyper).members(ranks)
-    held = data.num_nodes if parts is None else int(np.bincount(parts.node[parts.node >= 0], minlength=members).max() + parts.shared.size)
+    own_nodes = data.num_nodes
+    if parts is not None:
+        own_nodes = int(np.bincount(parts.node[parts.node >= 0], minlength=members).max() + parts.shared.size)
     history = (2 * FP32 * shape.memory + 2 * TIME + TRUTH) * len(parts.shared) if parts is not None and sharing.synchronised != "all" else 0
     resident = 4 * (shape.parameters + sharing.smooth) * FP32
     if sharing.cached and parts is not None and ranks > 1:
@@ -55,7 +57,7 @@ def plan_epoch(name: str, workload: Workload, ranks: int, sharing: Sharing) -> S
     significant = members > 1 and sharing.shared and sharing.synchronised == "significant"
     iterations = BatchAssignment(range(data.training), ranks, hyper.batch_size, hyper.batches).iterations
     sent = sent_share(workload, iterations) if significant else SentShare(1.0, 1.0, 1.0)
-    builder = Builder(name, ranks, resident, "spread", held * state_bytes(shape) + history, str(sharing), kernels)
+    builder = Builder(name, ranks, resident, "spread", own_nodes * state_bytes(shape) + history, str(sharing), kernels)
 
     def phase(validates: bool, first: int) -> SpreadPhase:
         """Return the batches of training or of validation."""

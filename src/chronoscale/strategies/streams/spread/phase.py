@@ -17,7 +17,7 @@ from chronoscale.strategies.streams.spread.sharing import Sharing
 IDS = 0
 ROWS = 1
 BACK = 2
-TOLD = 3  # where ranks are several groups: what becomes of shared nodes, which one group gathers by ALLGATHER
+SYNCHRONISED_ROWS = 3  # rows of shared nodes, where ranks are several groups; one group gathers them by ALLGATHER
 OWN, COMMON = 0, 1  # `layer` of MEMORY_WRITE rows: what a rank has computed or been sent; what has become of shared nodes
 STEPS = 8  # places in an iteration
 # Layers are issued as soon as they may be: behind them one thread of a GPU's host waits for what comes.
