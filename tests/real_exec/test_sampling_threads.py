@@ -12,6 +12,7 @@ from stream_case import choice, hyper, planned, prepared, program, stream
 
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.sampling import thread_binding
+from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.thread_binding import choose_processors
 from chronoscale.cuda_ext.sampling import bound_threads
 from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
@@ -50,6 +51,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def crew(folder: Path, threads: int, topology: str) -> SamplingThreads:
     return SamplingThreads(PreparedStream.load(folder), hyper("tgn"), False, Context(Settings(threads=threads, topology=topology)))
+
+
+@several
+def test_threads_are_near_by_the_events_that_are_sampled(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `fast-published` only those that a node sends."""
+    sampled, affinity = [], crews.thread_affinity
+    monkeypatch.setattr(crews, "thread_affinity", lambda tcsr, *others: (sampled.append(tcsr), affinity(tcsr, *others))[1])
+    context, data = Context(Settings(threads=2, topology=described(tmp_path, True))), PreparedStream.load(folder)
+    for outgoing in (False, True):
+        SamplingThreads(data, hyper("tgat"), Sampling((3,), unique=False, outgoing=outgoing), context)
+    whole, sent = (len(tcsr.event) for tcsr in sampled)
+    assert sent == len(data.training.stream) < whole
 
 
 @several
