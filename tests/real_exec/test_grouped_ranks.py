@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,30 @@ def test_groups_of_one_rank_are_disttgl(folder: Path, model: str) -> None:
             atol = 1e-8 if model == "tgn" and key.startswith("parameter") else 0
             np.testing.assert_allclose(one[key], other[key], rtol=0, atol=atol, err_msg=key)
         assert not one["exchanged"].any()
+
+
+@pytest.mark.parametrize("model", ["tgn", "apan"])
+def test_groups_of_two_are_trainers_on_one_batch_of_disttgl(folder: Path, model: str) -> None:
+    """DistTGL's several trainers on one batch (its i of i x j x k) are groups without shared nodes whose boundary decay leaves nothing out:
+    losses, weights and memory are those of half as many ranks with batches twice as large."""
+    settings = sharing(replicas=2, theta=1.0, shared=0.0, weight_cap=0.0, at_least_one=False)
+
+    def work(virtual: VirtualRank, name: str, batch: int) -> Arrays:
+        given = hyper(model, batch, validate=False, events=settings)
+        schedule = planned(folder, choice(model), given, name, virtual.meeting.ranks)
+        with open_context(Settings(device="cpu"), virtual) as context:
+            made = spread_program(folder, schedule, choice(model), given, context)
+            passes = [execute(schedule, made, CpuLanes(False), "cpu") for _ in range(2)]
+            weights = {key: value.detach().numpy() for key, value in made.learner.model.named_parameters()}
+            return {"losses": np.concatenate([one.losses for one in passes]), **weights, **dict(assembled(made))}
+
+    two = run_virtual(partial(work, name="disttgl", batch=8), 2, "disttgl")
+    four = run_virtual(partial(work, name="memshare-replicas", batch=4), 4, "groups")
+    for rank, whole in enumerate(two):
+        parts = four[2 * rank : 2 * rank + 2]
+        for key in whole:
+            together = np.where(np.isnan(parts[0][key]), parts[1][key], parts[0][key])  # of memory, each has its part
+            np.testing.assert_allclose(together, whole[key], rtol=0, atol=1e-5, err_msg=key)
 
 
 def remembered(folder: Path, name: str, ranks: int, epochs: int) -> list[Arrays]:
