@@ -22,12 +22,14 @@ from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment_files import check
 from chronoscale.real_exec.execution.context import open_context
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks.launch import wait
 from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.signals.recipe import learner_of
+from chronoscale.real_exec.training.best_epoch import load_best
 from chronoscale.real_exec.training.checkpoint import restore
 from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.strategies.registry import of
@@ -221,19 +223,53 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     with open_context(job.settings) as context:
         learner = learner_of(job.items[0], job.model, context)
         assert restore(folder, Held(learner), context.device) == 2
+    best = load_best(folder, learner.model, lambda state: None)
     scale, x = fit_scaler(data, windows), np.where(data.missing, np.nan, data.values)
-    batch = torch.from_numpy(np.stack([x[s : s + 7] for s in windows.test]))
-    with torch.no_grad():
-        inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()
-        wrong = (learner.model(inputs) * scale.deviation[0] + scale.mean[0] - batch[:, 4:, :, 0]).abs()
+    for period, part in (("validation", windows.validation), ("test", windows.test)):
+        batch = torch.from_numpy(np.stack([x[s : s + 7] for s in part]))
+        with torch.no_grad():
+            inputs = ((batch[:, :4] - scale.mean[0]) / scale.deviation[0]).nan_to_num().float()
+            wrong = (learner.model(inputs) * scale.deviation[0] + scale.mean[0] - batch[:, 4:, :, 0]).abs()
+        for ahead, (step, error, truth) in enumerate(zip(row["horizon"], wrong.unbind(1), batch[:, 4:, :, 0].unbind(1), strict=True)):
+            share = (error / truth.abs())[truth.abs() > 1e-3].nanmean()
+            expected = [ahead + 1, float(error.nanmean()), float(error.square().nanmean().sqrt()), float(share)]
+            assert [step[key] for key in ("step", *(f"{period}_{kind}" for kind in ("mae", "rmse", "mape")))] == pytest.approx(
+                expected, rel=1e-4
+            )
     assert scores["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
     for name, errors in naive_errors(data, windows).items():
         assert list(scores[name]) == ["mae", "rmse", "mape"] and scores[name] == pytest.approx(errors)
-    assert f"Test period, after the last epoch: MAE {scores['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(output.err.split())
+    assert f"Test period, with the model of epoch {best}, the best of 0..1: MAE {scores['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(
+        output.err.split()
+    )
     assert "The model's MAE is no better than that of the last value alone." in " ".join(output.err.split())
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
-    assert "test period, after the last epoch" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
+    assert "test period, with the model of epoch 0" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
+    assert "errors at each step ahead, with the model of epoch 0, the best of 0..0" in out and re.search(r"\n +3( +[\d.]+){6} *\n", out)
+    command("report", "runs/shown-train-1", "--out", "page")
+    assert "Errors at each step ahead" in Path("page/report.md").read_text()
+
+
+def test_a_forecaster_is_that_of_its_best_epoch(experiment, inline, capsys):
+    """Epoch 1 is worse than epoch 0, where steps are far too long: the test is epoch 0's, and patience ends the run; without validation the
+    last epoch is tested, and patience has nothing to wait for."""
+    training = {**TRAINING, "learning_rate": 3.0, "patience": 2}
+    command("train", experiment(strategies=["index"], epochs=9, training=training))
+    folder = Path("runs/small-train-1/train")
+    values = [record.scores["mae"] for record in epoch_records(folder)]
+    best = values.index(min(values))
+    assert len(values) == best + 3 < 9 and json.loads((folder / "ended.json").read_text()) == {"epochs": best + 3, "best": best}
+    words = " ".join(capsys.readouterr().err.split())
+    assert f"Training ended after {best + 3} of 9 epochs: the 2 epochs after epoch {best} have no better MAE (training.patience)." in words
+    command("train", experiment("once", strategies=["index"], epochs=best + 1, training={**training, "patience": 0}))
+    assert Path("runs/once-train-1/train/test.json").read_text() == (folder / "test.json").read_text()
+    unseen = {**training, "validation": False, "patience": 0}
+    command("train", experiment("unseen", strategies=["index"], epochs=2, training=unseen))
+    assert not Path("runs/unseen-train-1/train/best.pt").exists()
+    assert json.loads(Path("runs/unseen-train-1/train/horizon.json").read_text()).keys() == {"validation", "test"}
+    with pytest.raises(UserError, match=r"training\.patience: it waits for a better score of the validation"):
+        check({**SMALL, "dataset": "los_loop", "training": {**unseen, "patience": 2}}, "x")
 
 
 def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):

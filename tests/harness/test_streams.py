@@ -277,7 +277,10 @@ def model(**changes: object) -> dict[str, object]:
         (of(sampling="any"), "training.sampling: expected 'recent' or 'uniform' (got 'any')"),
         (of(split=[0.5]), "training.split.1: required, and not there"),
         (of(split=[0.5, 0.6]), "training.split: expected two shares above 0 with a sum below 1, got [0.5, 0.6]"),
-        (of(patience=2, validation=False), "training.patience: it waits for a better score of the validation"),
+        (
+            of(patience=2, validation=False),
+            "training.patience: it waits for a better score of the validation, and training.validation leaves that out",
+        ),
         (of(cache_ratio=1.5), "training.cache_ratio: expected at most 1 (got 1.5)"),
         (of(cache_ratio=-0.1), "training.cache_ratio: expected at least 0 (got -0.1)"),
         (of(presample=0), "training.presample: expected more than 0 (got 0)"),

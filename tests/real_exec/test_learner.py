@@ -73,6 +73,30 @@ def test_one_buffer_trains_as_many_parameters_do():
 
 
 @pytest.mark.parametrize("fused", [False, True])
+def test_weights_decay_gradients_are_clipped_and_rates_fall(fused):
+    """As torch's own parts do, step after step; epochs 2 and 3 are milestones, and gradients of the first steps are too long."""
+    settings = Settings(learning_rate=0.1, weight_decay=0.3, clip=2.0, milestones=(2, 3), factor=0.5)
+    learner, plain, clipped = Learner(net(), Context(settings), fused=fused), net(), 0
+    trained = [each for each in plain.parameters() if each.requires_grad]
+    adam = torch.optim.Adam(trained, 0.1, weight_decay=0.3)
+    rates = torch.optim.lr_scheduler.MultiStepLR(adam, [2, 3], 0.5)
+    for epoch in range(5):
+        x = torch.randn(11, 5, generator=torch.Generator().manual_seed(epoch))
+        learner.begin(epoch)
+        for model in (learner.model, plain):
+            (model(x).square().sum() * (10 if epoch < 2 else 1e-3)).backward()
+        clipped += float(torch.nn.utils.clip_grad_norm_(trained, 2.0)) > 2
+        learner.step(epoch)
+        assert learner.rates() == pytest.approx([adam.param_groups[0]["lr"]] * 2)
+        adam.step()
+        adam.zero_grad()
+        rates.step()
+    assert 0 < clipped < 5
+    for name, value in learner.model.state_dict().items():
+        torch.testing.assert_close(value, plain.state_dict()[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("fused", [False, True])
 def test_a_graph_over_weights_that_have_moved_is_refused(fused):
     learner = Learner(net(), Context(Settings(learning_rate=0.01)), fused=fused)
     loss = learner.model(torch.randn(4, 5)).square().sum()

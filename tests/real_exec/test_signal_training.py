@@ -116,6 +116,23 @@ def test_feeds_give_the_same_batches(dtype: type[np.floating]) -> None:
                 np.testing.assert_array_equal(result.numpy(), expected, err_msg=kind)
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_the_loss_is_of_the_steps_that_count(folder: Path, tmp_path: Path, squared: bool) -> None:
+    """The first step's loss of each epoch, by hand: absolute or squared errors of one step ahead, then of two, of three, of three."""
+    hyper = replace(HYPER, loss="mse" if squared else "mae", curriculum=1, batches=1)
+    schedule, prepare = schedules("index", 1, tmp_path, hyper)
+    with open_context(Settings(seed=1, device="cpu")) as context:
+        program, lanes = program_of(item_of("index", folder, prepare, hyper), schedule, context), context.lanes(schedule)
+        deviation = float(program.feed.scale.deviation[0])
+        for steps in (1, 2, 3, 3):
+            (starts,) = program.deals[0].starts(0, program.epoch)
+            batch = program.feed.read(starts).float()
+            with torch.no_grad():
+                wrong = (program.model(batch[:, :4].nan_to_num()) - batch[:, 4:, :, 0])[:, :steps] * deviation
+            expected = wrong.square().nanmean() if squared else wrong.abs().nanmean()
+            assert execute(schedule, program, lanes, "cpu").losses.tolist() == pytest.approx([float(expected)], rel=1e-5)
+
+
 def test_a_block_must_be_contiguous() -> None:
     feed = FEEDS[stores.PART](signal(), Windows(STEPS, 4, 3), "training", CPU)
     feed.materialise()

@@ -166,14 +166,14 @@ def test_labels_are_told_by_sources(tmp_path, model):
 
 def job_of(folder, model="tgn", repeats=1, patience=0, **other):
     """Of a stored stream, to be trained in this process."""
-    chosen, arguments = choice(model), hyper(model, events=EventHyper(patience=patience), **other)
+    chosen, arguments = choice(model), hyper(model, **other)
     if not (folder / "prepared").exists():
         prepared(folder, stream())
     planned(folder / "prepared", chosen, arguments).save(folder / "schedule.parquet")
     out = folder / "out"
     (out / "epochs").mkdir(parents=True, exist_ok=True)
     item = Item("tgn", str(folder / "schedule.parquet"), str(folder / "prepared"), arguments)
-    return Job("training", (item,), str(out), chosen, repeats, settings=Settings(device="cpu", learning_rate=0.02))
+    return Job("training", (item,), str(out), chosen, repeats, settings=Settings(device="cpu", learning_rate=0.02, patience=patience))
 
 
 def plans_of(job):

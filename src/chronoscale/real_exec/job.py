@@ -43,7 +43,9 @@ class Settings:
     ended, or ten times the longest row, whichever is more. share_gpu: all ranks are on the first GPU and communicate by gloo. launch: on a
     GPU, "eager" (row by row) or "graph" (as CUDA graphs). virtual: ranks that one process executes in turn, in place of a process each; 0:
     none is virtual. adapts: in training, programs that can choose what their rows do may choose (DynaHB's batch sizes); else they do what
-    was planned.
+    was planned. weight_decay: what Adam adds to a gradient, times the parameter. clip: largest norm of an optimiser step's gradients, all
+    parameters together, to which larger ones are scaled; 0: no limit. milestones: epochs from which on the learning rate is multiplied by
+    `factor`, once more each. patience: epochs without a better score of the validation after which training ends; 0: never.
     """
 
     threads: int = 1
@@ -61,6 +63,11 @@ class Settings:
     launch: str = "eager"
     virtual: int = 0
     adapts: bool = True
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    milestones: tuple[int, ...] = ()
+    factor: float = 0.1
+    patience: int = 0
 
 
 @dataclass(frozen=True, slots=True)

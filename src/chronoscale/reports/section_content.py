@@ -29,6 +29,7 @@ HEADINGS = {
     "coverage": "What was compared",
     "stages": "Stages of training",
     "errors": "Test period",
+    "horizon": "Errors at each step ahead",
 }
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import PARTS, Breakdown
 from chronoscale.reports.conclusions import conclusions
+from chronoscale.reports.horizon import horizon_table
 from chronoscale.reports.limitations import limitations
 from chronoscale.reports.section import Section
 from chronoscale.reports.sensitivity import assumptions
@@ -275,6 +276,14 @@ def test_scores(section: Section) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def horizon(section: Section) -> pd.DataFrame:
+    """Return a report's table of forecasters' errors at each step ahead, of test and validation: a row a run and step."""
+    frames = [horizon_table(run.horizon).assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged]
+    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    front = [*_origin_columns(section, ""), "ranks"]
+    return table[front + [name for name in table.columns if name not in front]] if len(table) else table
+
+
 def links(section: Section) -> pd.DataFrame:
     """Return a report's table of the simulated network's busiest links, of each result on the most ranks.
 
@@ -301,6 +310,7 @@ TABLES = {
     "coverage": coverage,
     "stages": stages,
     "errors": test_scores,
+    "horizon": horizon,
 }
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import Breakdown
+from chronoscale.reports.horizon import Horizon
 from chronoscale.reports.setting import EXECUTED, Setting
 
 NAN = float("nan")
@@ -51,8 +52,9 @@ class TrainingRun:
     """Training run as a report shows it: epochs in stages, what the control plane planned meanwhile, scores and notes.
 
     missed: stage and strategy that were requested and in which no epoch was trained. tested: scores of the test by predictor and key, the
-    model's first, naive ones beside it. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
-    epochs whose traces are there. stopped: which number that is not finite stopped it, and where; '' where none did.
+    model's first, naive ones beside it. horizon: a forecaster's errors at each step ahead. best: the epoch whose model was tested, None
+    where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: which number that is not finite stopped it,
+    and where; '' where none did.
     """
 
     name: str
@@ -62,6 +64,7 @@ class TrainingRun:
     notes: tuple[str, ...] = ()
     missed: tuple[str, str] | None = None
     tested: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    horizon: Horizon = field(default_factory=dict, kw_only=True)
     best: int | None = field(default=None, kw_only=True)
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict, kw_only=True)
     setting: Setting = field(default=EXECUTED, kw_only=True)

@@ -192,17 +192,15 @@ class EventHyper:
     """Hyper-parameters of training on an event stream, as planners read them: how it is split and evaluated, and how neighbours are
     sampled.
 
-    policy, windows, duration: as in `batching.streams.sampling.neighbourhood.Sampling`. patience: epochs without a better score after which
-    training ends; 0: never. every: run only every so many iterations, for probes that have to see an epoch's beginning and its end.
-    cache_ratio: share of the features that strategies with a cache keep on the device; presample: batches that are sampled before training
-    to see which.
+    policy, windows, duration: as in `batching.streams.sampling.neighbourhood.Sampling`. every: run only every so many iterations, for
+    probes that have to see an epoch's beginning and its end. cache_ratio: share of the features that strategies with a cache keep on the
+    device; presample: batches that are sampled before training to see which.
     """
 
     evaluation: Evaluation = field(default_factory=Evaluation)
     policy: Policy = "recent"
     windows: int = 1
     duration: float = 0.0
-    patience: int = 0
     every: int = 1
     cache_ratio: float = 0.2
     sharing: SharingHyper = field(default_factory=SharingHyper)
@@ -275,6 +273,8 @@ class Hyper:
     batches: int = 0  # optimiser steps an epoch at most; 0: all windows
     validate: bool = True  # signals: an epoch ends with the validation windows
     standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
+    loss: str = "mae"  # signals: mean absolute or squared ("mse") error that training minimises
+    curriculum: int = 0  # signals: epochs after which one step more of the horizon counts in training; 0: all do from the first on
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
@@ -289,6 +289,8 @@ class Hyper:
             raise UserError(f"groups_per_rank must be 1 or 2 (capacity of two, REAL §5.1), got {self.groups_per_rank}")
         if self.variant not in ("exact", "as-published"):
             raise UserError(f"variant must be 'exact' or 'as-published', got '{self.variant}'")
+        if self.loss not in ("mae", "mse"):
+            raise UserError(f"training.loss must be 'mae' or 'mse', got '{self.loss}'")
         if self.standardise not in ("training", "windows", "series"):
             raise UserError(f"standardise must be 'training', 'windows' or 'series', got '{self.standardise}'")
         if self.standardise != "training" and self.variant == "exact":

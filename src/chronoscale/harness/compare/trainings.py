@@ -174,7 +174,7 @@ class Trainings:
         folder.mkdir(parents=True, exist_ok=True)
         experiment = at_scale(self.experiment, ranks)
         job = make_training(experiment, self._item(key), folder)
-        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False))
+        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False, patience=0))
         try:
             run_epochs(job, ranks)
             write_text(folder / DONE, "")
@@ -187,7 +187,7 @@ class Trainings:
         workflow, experiment = workflow_of(self.experiment.family), at_scale(self.experiment, ranks)
         data = workflow.store(experiment, self.run)
         parts, _ = workflow.partition(experiment, self.run, data, workflow.stored(experiment, data), ranks, planners(experiment)[name])
-        hyper = replace(experiment.hyper, seed=key.seed, events=replace(experiment.hyper.events, patience=0))
+        hyper = replace(experiment.hyper, seed=key.seed)
         prepare = self.timed(ranks) / f"{name}{PREPARATION}"
         file = self.timed(ranks) / f"{name}{SCHEDULE}"
         return Item(name, str(file), str(data), hyper, parts, str(prepare) if prepare.exists() else "")

@@ -58,6 +58,11 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
         hang_after=experiment.hang_after,
         share_gpu=experiment.share_gpu,
         launch=experiment.launch,
+        weight_decay=experiment.training.weight_decay,
+        clip=experiment.training.clip,
+        milestones=experiment.training.milestones,
+        factor=experiment.training.milestone_factor,
+        patience=experiment.training.patience,
     )
     return Job(name, tuple(items), str(out), experiment.model.choice, experiment.repeats, experiment.warming, settings, experiment.modules)
 

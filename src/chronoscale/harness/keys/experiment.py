@@ -9,7 +9,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.advise import AdviceKeys
@@ -17,7 +17,7 @@ from chronoscale.harness.keys.assumptions import AssumptionKeys
 from chronoscale.harness.keys.compare import CompareKeys
 from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
-from chronoscale.harness.keys.types import LISTED, Counts, Names, Part, Size, Steps, Width
+from chronoscale.harness.keys.types import LISTED, Counts, Epochs, Names, Part, Size, Steps, Width
 from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -92,6 +92,17 @@ class Training(Part):
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
     learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
+    weight_decay: NonNegativeFloat = Field(0.0, description="what Adam adds to a gradient, times the parameter (L2)")
+    clip: NonNegativeFloat = Field(
+        0.0, description="largest norm of a step's gradients, all parameters together; larger ones are scaled down to it; 0: no limit"
+    )
+    milestones: Epochs = Field(
+        (), description="epochs, from 0, from which on the learning rate is multiplied by `training.milestone_factor`"
+    )
+    milestone_factor: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="of the learning rate, once more at each milestone")
+    patience: Steps = Field(
+        0, description="epochs without a better score of the validation after which training ends, which needs one; 0: never"
+    )
 
 
 class Experiment(Part):
@@ -190,6 +201,8 @@ class Experiment(Part):
     @model_validator(mode="after")
     def _counts(self) -> Experiment:
         self.hyper  # noqa: B018 (validated by reading)
+        if self.training.patience and not self.validates:
+            raise UserError("training.patience: it waits for a better score of the validation, and training.validation leaves that out")
         if not NAME.fullmatch(self.name):
             raise UserError(f"name: it becomes that of folders: letters, digits and ._- alone, a letter or digit first; got {self.name!r}")
         for key, counts in (("ranks", self.ranks), ("gpus", self.gpus)):

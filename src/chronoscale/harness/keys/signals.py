@@ -42,6 +42,10 @@ class SignalTraining(Training):
     horizon: Annotated[Size, null_is(12)] = Field(12, description="steps predicted")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the validation windows")
+    loss: Literal["mae", "mse"] = Field("mae", description="mean absolute or squared error, which training minimises")
+    curriculum: Steps = Field(
+        0, description="epochs after which one step more of the horizon counts in training, the nearest first; 0: all"
+    )
     standardise: Literal["training", "windows", "series"] = Field("training", description="period of mean and deviation")
 
 
@@ -68,4 +72,6 @@ class SignalExperiment(Experiment):
             batches=t.batches,
             validate=t.validation,
             standardise=t.standardise,
+            loss=t.loss,
+            curriculum=t.curriculum,
         )

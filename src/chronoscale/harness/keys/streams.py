@@ -81,7 +81,6 @@ class StreamTraining(Training):
         2, description="groups of ranks, each with all of node memory in parts, that take turns in time, of memshare-replicas; 1: memshare"
     )
     staleness: Size = Field(1, description="iterations that memory may be behind, of mspipe")
-    patience: Steps = Field(0, description="epochs without a better score after which training ends; 0: never")
     batches: Steps = Field(0, description="optimiser steps an epoch, the first ones, and as many validation batches; 0: all")
     validation: bool = Field(True, description="whether an epoch ends with the events that validate")
 
@@ -93,8 +92,6 @@ class StreamTraining(Training):
             raise UserError(f"training.duration: windows of {self.duration:g} need a number of them above 1, training.windows")
         if not (min(self.split) > 0 and sum(self.split) < 1):
             raise UserError(f"training.split: expected two shares above 0 with a sum below 1, got {list(self.split)}")
-        if self.patience and not self.validation:
-            raise UserError("training.patience: it waits for a better score of the validation, which training.validation: false leaves out")
         return self
 
 
@@ -153,7 +150,6 @@ class StreamExperiment(Experiment):
                 t.sampling,
                 t.windows,
                 t.duration,
-                t.patience,
                 cache_ratio=t.cache_ratio,
                 presample=t.presample,
                 sharing=sharing,

@@ -35,5 +35,6 @@ Names = Annotated[tuple[str, ...], LISTED]
 WHOLE = BeforeValidator(_whole)  # of literals: True and 1.0 equal 1
 Size = Annotated[PositiveInt, Field(le=LARGEST)]
 Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
+Epochs = Annotated[tuple[NonNegativeInt, ...], LISTED]
 Width = Annotated[PositiveInt, Field(le=WIDEST)]
 Counts = Annotated[tuple[Annotated[int, Field(le=LARGEST)], ...], LISTED]

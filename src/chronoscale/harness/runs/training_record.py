@@ -13,9 +13,10 @@ from chronoscale.harness.runs.idle import Idle
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
-from chronoscale.real_exec.training.training_end import ENDED, TEST, TrainingEnd
+from chronoscale.real_exec.training.training_end import ENDED, HORIZON, TEST, TrainingEnd
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
+from chronoscale.reports.horizon import Horizon
 from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.schedule import Schedule
@@ -64,6 +65,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
         notes,
         plane.missed,
         scores(folder),
+        horizon=horizon(folder),
         best=None if end is None else end.best,
         breakdowns=breakdowns(folder, epochs_done),
     )
@@ -131,6 +133,12 @@ def scores(folder: Path) -> dict[str, Scores]:
     model = read_json(folder / TEST, Scores, "test")
     naive = read_json(folder / NAIVE, dict[str, Scores], "record of naive predictions") if (folder / NAIVE).exists() else {}
     return {title_of(Job.load(folder / JOB).model.name): model, **naive}
+
+
+def horizon(folder: Path) -> Horizon:
+    """Read a forecaster's errors at each step ahead, by period and score; {} where none were made. folder: the run's `train`."""
+    path = folder / HORIZON
+    return read_json(path, dict[str, dict[str, list[float]]], "record of errors by step") if path.exists() else {}
 
 
 def _shown(r: EpochRecord) -> Epoch:

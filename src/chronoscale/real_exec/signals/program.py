@@ -43,8 +43,8 @@ class _BatchBlocks(GraphBlocks):
         return task.unit if task.op in (Op.FORWARD, Op.BACKWARD) else None
 
     def shape(self, rows: Sequence[Task]) -> Hashable:
-        """Return the number of windows of the batch, and the operations of its rows."""
-        return self._program.size(rows[0].unit), *(row.op for row in rows)
+        """Return the number of windows of the batch, the steps that are trained on, and the operations of its rows."""
+        return self._program.size(rows[0].unit), self._program.trained_steps, *(row.op for row in rows)
 
     def load_inputs(self, rows: Sequence[Task]) -> None:
         batch = self._program.batch
@@ -96,9 +96,9 @@ class PreparationProgram(Program):
 class SignalProgram(Program):
     """A rank's program of an epoch on a signal: reads windows, predicts, trains. A pass is an epoch: it draws a new order of the windows.
 
-    exact: the loss is the mean absolute error over all readings of a step's windows, on whichever ranks they are: ranks add up sums and
-    counts. as-published: every rank's mean has the same weight (DDP's average). Errors are in the units of the data, missing readings left
-    out.
+    exact: the loss is the mean absolute (or squared) error over all readings of a step's windows, on whichever ranks they are: ranks add up
+    sums and counts. as-published: every rank's mean has the same weight (DDP's average). Errors are in the units of the data, missing
+    readings left out.
     """
 
     def __init__(
@@ -121,6 +121,8 @@ class SignalProgram(Program):
         self.model = learner.model
         self.window = hyper.window
         self.averaged = hyper.variant == "as-published"
+        self.squared = hyper.loss == "mse"
+        self.curriculum = hyper.curriculum
         self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -144,6 +146,11 @@ class SignalProgram(Program):
     def size(self, unit: int) -> int:
         """Return how many windows of this rank a batch of the current epoch has. unit: the batch's number in the schedule."""
         return len(self._starts[unit])
+
+    @property
+    def trained_steps(self) -> int:
+        """Return how many steps of the horizon, the nearest, count in the current epoch's training."""
+        return min(1 + self.epoch // self.curriculum, self.feed.windows.horizon) if self.curriculum else self.feed.windows.horizon
 
     def begin(self) -> None:
         """Begin the next epoch on this rank, whose number (`epoch`) decides the order of the windows."""
@@ -173,16 +180,18 @@ class SignalProgram(Program):
         return not len(starts) or not bool(self.feed.read(starts).isinf().any())
 
     def evaluate(self, deal: WindowAssignment) -> MaskedErrors:
-        """Return the model's errors over windows of the signal without training, summed over ranks. Called on every rank.
+        """Return the model's errors over windows of the signal, by step of the horizon, without training, summed over ranks. Called on
+        every rank.
 
         deal: which windows each rank predicts.
         """
-        errors = MaskedErrors(torch.zeros(5, dtype=torch.float64, device=self.device))
+        self.model.eval()
+        errors = MaskedErrors(torch.zeros(self.feed.windows.horizon, 5, dtype=torch.float64, device=self.device))
         with torch.no_grad():
             for starts in deal.starts(self.rank, 0):
                 if len(starts):
                     batch = self.feed.cut(self.feed.read(starts).to(self.device), starts)
-                    errors = errors + MaskedErrors.of(*self._predict(batch))
+                    errors = errors + MaskedErrors.of(*self._predict(batch), by_step=True)
         self.collective.all_reduce(errors.sums)
         return errors
 
@@ -212,7 +221,8 @@ class SignalProgram(Program):
             if task.step == VALIDATE:
                 self.errors.sums.add_(MaskedErrors.of(prediction, target).sums)
                 return
-            total, count = masked_sum(prediction, target)
+            steps = self.trained_steps
+            total, count = masked_sum(prediction[:, :steps], target[:, :steps], self.squared)
         self._graph[task.unit] = total / count.clamp(min=1) if self.averaged else total
         self.learner.sums.copy_(torch.stack([total.detach(), count.to(total.dtype)]))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import require_finite
@@ -13,26 +12,25 @@ from chronoscale.real_exec.job import Item, Job
 from chronoscale.real_exec.snapshots.material import shared_material
 from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProgram, ScoredSplits
 from chronoscale.real_exec.snapshots.trainer import Trainer
-from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.best_plans import BestPlans
+from chronoscale.real_exec.training.plans import Plan
 from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
 
 
-class EvaluatedPlans(Plans):
+class EvaluatedPlans(BestPlans):
     """Plans of a training on snapshots whose model is scored on held-out ones.
 
-    A subclass has a `learner`, and chooses the schedules and the programs (`with_scores`) that execute them. In the folder of the training:
-    BEST, where there are validation snapshots, and at the end TEST, where there are test snapshots.
+    A subclass has a `learner`, and chooses the schedules and the programs (`with_scores`) that execute them. In the folder of the training,
+    at the end: TEST, where there are test snapshots.
     """
 
-    def __init__(self, splits: ScoredSplits, folder: Path, context: Context, strategy: str) -> None:
+    def __init__(self, splits: ScoredSplits, job: Job, context: Context, strategy: str) -> None:
         """strategy: the name in error messages about scores that are not finite."""
+        super().__init__(job, context, bool(splits.validation))
         self._splits = splits
-        self._folder = folder
-        self._context = context
         self._strategy = strategy
 
     def with_scores(self, trainer: Trainer) -> Program:
@@ -41,27 +39,11 @@ class EvaluatedPlans(Plans):
         """
         return ScoredProgram(trainer, self._splits, validates=True) if self._splits.validation else trainer
 
-    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Save the last epoch's model where it is the best on validation snapshots; return False: training does not end early.
-
-        scores: of all epochs so far, by key.
-        """
-        best = self.best(scores)
-        if best == len(scores) - 1 and self._context.rank == 0:
-            save_best(self._folder, best, self.learner.model, {})
-        return False
-
-    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        return best_epoch(scores) if self._splits.validation else None
-
     def end(self) -> None:
         """Score the test snapshots with the best epoch's model on all ranks, and write the scores."""
         if not self._splits.test:
             return
-        self._context.collective.barrier()
-        if self._splits.validation:
-            self._context.broadcast_files(self._folder, BEST)
-            load_best(self._folder, self.learner.model, lambda state: None)
+        self.take_best()
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
@@ -80,7 +62,7 @@ class FixedPlans(EvaluatedPlans):
         trainer = bind(item, context.require_ranks(schedule), job.model, context)
         trainer.adapts = job.settings.adapts
         splits = make_splits(shared_material(item, job.model, context), item.hyper, context, schedule)
-        super().__init__(splits, Path(job.out), context, schedule.name)
+        super().__init__(splits, job, context, schedule.name)
         self.learner = trainer.learner
         self._trainer, self._plan = trainer, Plan(0, STAGE, schedule, self.with_scores(trainer))
 

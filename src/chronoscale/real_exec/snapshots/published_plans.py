@@ -53,12 +53,10 @@ class PublishedPlans(EvaluatedPlans):
     """
 
     def __init__(self, job: Job, first: Schedule, context: Context) -> None:
-        self._folder = Path(job.out)
         self._item = job.items[0]
-        self._context = context
         self._first = first
         self._material = shared_material(self._item, job.model, context)
-        super().__init__(group_splits(self._material, self._item.hyper, context, first), self._folder, context, first.name)
+        super().__init__(group_splits(self._material, self._item.hyper, context, first), job, context, first.name)
         self.learner = learner_of(job.model, context, self._material.objective.outputs(job.model.hidden))
         self._plan: Plan | None = None
 

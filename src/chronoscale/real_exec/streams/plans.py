@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 from torch import Tensor
 
@@ -14,8 +13,8 @@ from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.streams.evaluation import catch_up, evaluate
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
-from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.best_plans import BestPlans
+from chronoscale.real_exec.training.plans import Plan
 from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
@@ -23,21 +22,18 @@ from chronoscale.strategies.schedule import Schedule
 STAGE = "training"
 
 
-class EventPlans(Plans):
+class EventPlans(BestPlans):
     """Plans of a training on events whose node memory every rank has in full: one schedule for all epochs.
 
-    Training ends early where `patience` epochs have not improved the first score (0: never). In the job's folder: BEST, and at the end
-    TEST, scores of the test events. An epoch's draws depend only on the seed and its number, and its node memory begins empty: a run that
-    was cut off ends where one that was not does.
+    In the job's folder, at the end: TEST, scores of the test events. An epoch's draws depend only on the seed and its number, and its node
+    memory begins empty: a run that was cut off ends where one that was not does.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
+        super().__init__(job, context, validates=True)  # without validation the last epoch is the best
         item = job.items[0]
         self._schedule = context.require_ranks(schedule)
-        self._context = context
-        self._folder = Path(job.out)
-        self._patience = item.hyper.events.patience
         material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
         self._program = EventProgram(schedule, material, self.learner, item.hyper, context)
@@ -56,24 +52,9 @@ class EventPlans(Plans):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self._program.state.restore(state)
 
-    def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:
-        """Save the last epoch's model and node memory where they are the best; return whether patience is over, so that training ends.
-
-        scores: of all epochs so far, by key.
-        """
-        best = best_epoch(scores)
-        if best == len(scores) - 1 and self._context.rank == 0:
-            save_best(self._folder, best, self.learner.model, self.extra_state())
-        return 0 < self._patience <= len(scores) - 1 - best
-
-    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        return best_epoch(scores)
-
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
-        self._context.collective.barrier()
-        self._context.broadcast_files(self._folder, BEST)
-        load_best(self._folder, self.learner.model, self.restore)
+        self.take_best()
         if not self._program.hyper.validate:
             catch_up(self._program)
         tested = require_finite(evaluate(self._program), self._schedule.name, "after training")

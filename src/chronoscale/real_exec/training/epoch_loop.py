@@ -58,6 +58,7 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
         over = bool(scores) and plans.after_epoch(scores)
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
+            plans.learner.begin(epoch)
             positions.own_page().set_text(f"{job.name}: epoch {epoch + 1} of {job.repeats}")
             start = time.time_ns()
             if plan is not current:

@@ -32,7 +32,7 @@ class Learner(Generic[Model]):
         """
         self.model: Model = model.to(context.device)
         settings, self.later = context.settings, context.device.type == "cuda"
-        self._scaled = settings.learning_rate if settings.scale_learning_rate else None
+        self._settings, self._rate = settings, settings.learning_rate
         self._collective = context.collective
         trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         sizes = [p.numel() for p in trained.values()]
@@ -44,7 +44,8 @@ class Learner(Generic[Model]):
             parameter.grad = part.view_as(parameter)
         self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
         optimised = self._flatten(self._joint) if self._joint else self.model.parameters()
-        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, fused=fused)
+        decay = settings.weight_decay
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, weight_decay=decay, fused=fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
@@ -56,6 +57,11 @@ class Learner(Generic[Model]):
         for parameter, part in zip(parameters, whole.detach().split([parameter.numel() for parameter in parameters]), strict=True):
             parameter.data = part.view_as(parameter)
         return [whole]
+
+    def begin(self, epoch: int) -> None:
+        """Take the learning rate of an epoch: the settings', times their factor for each milestone that is no later."""
+        passed = sum(milestone <= epoch for milestone in self._settings.milestones)
+        self._rate = self._settings.learning_rate * self._settings.factor**passed
 
     def all_reduce(self) -> None:
         """Sum the gradients, and the further numbers in `sums`, over all ranks, in place."""
@@ -73,9 +79,11 @@ class Learner(Generic[Model]):
         self._own = None
         if not self.later:
             self._check()
+        if self._settings.clip:
+            self.gradients.mul_((self._settings.clip / self.gradients.norm().clamp(min=1e-12)).clamp(max=1))
         for part in self.optimizer.param_groups:
-            if self._scaled is not None:
-                part["lr"] = self._scaled * groups
+            if self._settings.scale_learning_rate or self._settings.milestones:
+                part["lr"] = self._rate * (groups if self._settings.scale_learning_rate else 1)
             self._rates.append(part["lr"])
         self.optimizer.step()
         if self._joint:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
+HORIZON = "horizon.json"  # in a training's folder, of forecasts: period -> score -> its value at each step of the horizon
 TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
 
 

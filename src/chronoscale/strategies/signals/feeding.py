@@ -46,6 +46,6 @@ class SignalFeeding:
         chosen = windows.validation if hyper.validate else range(0)
         return WindowAssignment(chosen, ranks, hyper.batch_size, self.local, shuffled=False, limit=hyper.batches)
 
-    def test(self, windows: Windows, hyper: Hyper, ranks: int) -> WindowAssignment:
-        """Return which test windows of a signal each rank takes in each batch, in order of time."""
-        return WindowAssignment(windows.test, ranks, hyper.batch_size, self.local, shuffled=False)
+    def evaluation(self, windows: range, hyper: Hyper, ranks: int) -> WindowAssignment:
+        """Return which of the windows that are evaluated once training has ended each rank takes in each batch: all, in order of time."""
+        return WindowAssignment(windows, ranks, hyper.batch_size, self.local, shuffled=False)

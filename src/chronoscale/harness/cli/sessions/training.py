@@ -16,6 +16,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks, period
+from chronoscale.reports.horizon import horizon_table
 
 
 def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: bool, elastic: Elastic | None = None) -> None:
@@ -42,6 +43,11 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
         table = table.assign(test=pd.Series(last, dtype=object))
     elif training.tested:
         print_table(training.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
+    steps = horizon_table(training.horizon)
+    if as_json and len(steps):
+        table = table.assign(horizon=pd.Series([*[None] * (len(table) - 1), steps.to_dict("records")], dtype=object))
+    elif len(steps):
+        print_table(steps, f"errors at each step ahead, {period(run.folder / FOLDER)}", as_json=False)
     ranks = f"{training.ranks} {'virtual ' * experiment.virtual}rank{'s' * (training.ranks != 1)}"
     title = f"trained {len(training.epochs)} epochs on {ranks}"
     warned = set(control(run.folder / FOLDER).notes)  # by the control plane, when it wrote them

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from torch import Tensor
 
@@ -16,28 +15,27 @@ from chronoscale.real_exec.streams.plans import STAGE
 from chronoscale.real_exec.streams.spread.evaluation import evaluate
 from chronoscale.real_exec.streams.spread.memory_files import MemoryFiles
 from chronoscale.real_exec.streams.spread.program import SpreadProgram
-from chronoscale.real_exec.training.best_epoch import BEST, best_epoch, load_best, save_best
-from chronoscale.real_exec.training.plans import Plan, Plans
+from chronoscale.real_exec.training.best_epoch import best_epoch
+from chronoscale.real_exec.training.best_plans import BestPlans
+from chronoscale.real_exec.training.plans import Plan
 from chronoscale.real_exec.training.training_end import TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.spread.sharing import Sharing
 
 
-class SpreadPlans(Plans):
+class SpreadPlans(BestPlans):
     """Plans of a training on events whose node memory is spread over ranks: one schedule for all epochs.
 
-    Training ends early where `patience` epochs have not improved the first score (0: never). Every rank keeps its own rows of memory in a
-    file of its own (`MemoryFiles`), as none has them all. In the job's folder: BEST, and at the end TEST, scores of the test events.
+    Every rank keeps its own rows of memory in a file of its own (`MemoryFiles`), as none has them all. In the job's folder, at the end:
+    TEST, scores of the test events.
     """
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
+        super().__init__(job, context, validates=True)  # without validation the last epoch is the best
         item = job.items[0]
         self._schedule = context.require_ranks(schedule)
-        self._context = context
-        self._folder = Path(job.out)
-        self._patience = item.hyper.events.patience
         material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context, Sharing.of(schedule).smooth)
         self._program = SpreadProgram(schedule, material, self.learner, item.hyper, context)
@@ -68,18 +66,13 @@ class SpreadPlans(Plans):
         best, done = best_epoch(scores), len(scores)
         if self._program.epoch == done:  # not where an earlier process has trained it
             self._kept.write(done, self._program.tables(), {best + 1, best_epoch(scores[:-1]) + 1})
-            if best == done - 1 and self._context.rank == 0:
-                save_best(self._folder, best, self.learner.model, self._kept.record())
+            return super().after_epoch(scores)
         return 0 < self._patience <= done - 1 - best
-
-    def best(self, scores: Sequence[Mapping[str, float]]) -> int | None:
-        return best_epoch(scores)
 
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
-        self._context.collective.barrier()
-        self._context.broadcast_files(self._folder, BEST)
-        best = load_best(self._folder, self.learner.model, self.restore)
+        best = self.take_best()
+        assert best is not None
         self._program.epoch = best
         tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
         if self._context.rank == 0:
