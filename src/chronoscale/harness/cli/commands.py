@@ -70,6 +70,7 @@ class Commands(LazyGroup):
         "advise": Entry(f"{_HERE}.advise:advise", "Rank strategies, numbers of GPUs, clusters and settings; say what each is bound by."),
         "compare": Entry(f"{_HERE}.compare:compare", "Train every strategy to one target from several seeds; who is first, and how sure."),
         "train": Entry(f"{_HERE}.train:train", "Train, resumable after any epoch."),
+        "predict": Entry(f"{_HERE}.predict:predict", "Write what a trained model predicts, as Parquet or CSV."),
         "report": Entry(
             f"{_HERE}.report:report", "Write one HTML page over runs, with tables as CSV and Markdown and figures as SVG and PNG."
         ),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+import pandas as pd
 
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.workflow import Workflow
-from chronoscale.real_exec.job import Item
+from chronoscale.real_exec.job import Item, Job
 from chronoscale.strategies.costs import CostModel
 from chronoscale.strategies.schedule import Schedule
 
@@ -39,6 +41,9 @@ class Probes(ABC):
         """
 
 
+PredictedPeriod = Literal["next", "test", "validation"]
+
+
 class Execution(ABC, Generic[E]):
     """Steps of the command line that execute an experiment on this machine, and differ between the families of dynamic graphs. Commands
     use it without knowing the family.
@@ -63,6 +68,14 @@ class Execution(ABC, Generic[E]):
 
         A run that was killed goes on after its last whole epoch. rough_costs: called for the costs to plan with before anything is
         measured. Raises UserError before anything starts for a strategy that cannot train, and for a schedule that does not fit in memory.
+        """
+
+    @abstractmethod
+    def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
+        """Yield the predictions of a model that `chronoscale train` has trained, as tables of the same columns, for `chronoscale predict`.
+
+        job: of the training. period: what is predicted; None: what the family offers first. Raises UserError for a period that it has not,
+        and for a training without a model.
         """
 
     def naive_scores(self, experiment: E, run: Run) -> Mapping[str, Mapping[str, float]]:

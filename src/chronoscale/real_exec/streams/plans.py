@@ -15,7 +15,7 @@ from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import TEST
+from chronoscale.real_exec.training.training_end import PREDICTED, TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 
@@ -57,6 +57,6 @@ class EventPlans(BestPlans):
         self.take_best()
         if not self._program.hyper.validate:
             catch_up(self._program)
-        tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
+        tested = require_finite(evaluate(self._program, self._folder / PREDICTED), self._schedule.name, "after training")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,6 +15,7 @@ from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.event_numbers import EventNumbers, relative_to, row_index
 from chronoscale.real_exec.communication.collective import Collective
 from chronoscale.real_exec.execution.transfers import to_device
+from chronoscale.records import write_atomically
 
 NAN = float("nan")
 
@@ -32,6 +36,12 @@ class Predictions:
         rows = row_index(relative_to(events, self._part.start))
         at = rows if isinstance(rows, slice) else to_device(torch.from_numpy(rows), self._logits.device)
         self._logits[at] = logits.detach()
+
+    def save(self, path: Path) -> None:
+        """Write the logits as an array (.npy): float32 [n, width], of links the event's own and that of one negative, of labels all."""
+        content = io.BytesIO()
+        np.save(content, self._logits.cpu().numpy())
+        write_atomically(path, content.getvalue())
 
     def all_reduce(self, collective: Collective) -> None:
         """Gather the logits of all ranks' predictions on all ranks."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+import pandas as pd
 
 from chronoscale.batching.signals.naive import naive_errors
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.execution import Execution
+from chronoscale.harness.workflows.execution import Execution, PredictedPeriod
 from chronoscale.harness.workflows.signals import data, training
+from chronoscale.harness.workflows.signals.prediction import predictions
 from chronoscale.harness.workflows.signals.probing import SignalProbes, batch_planner
+from chronoscale.real_exec.job import Job
 from chronoscale.strategies.costs import CostModel
 
 
@@ -28,6 +32,9 @@ class SignalExecution(Execution[SignalExperiment]):
     def train(self, experiment: SignalExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         planner = batch_planner(next(iter(planners(experiment, executed=True).values())))
         training.train(experiment, planner, run)
+
+    def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
+        return predictions(job, period or "next")
 
     def naive_scores(self, experiment: SignalExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
         stored = data.store_signal(experiment, run)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pandas as pd
+
+from chronoscale.errors import UserError
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER
-from chronoscale.harness.workflows.execution import Execution, Probes
+from chronoscale.harness.workflows.execution import Execution, PredictedPeriod, Probes
 from chronoscale.harness.workflows.snapshots import control_plane, data, partitions, probing, training
+from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.costs import UNUSED, CostModel
 
@@ -39,6 +43,9 @@ class SnapshotExecution(Execution[SnapshotExperiment]):
             partition, work = partitions.partition_over_ranks(experiment, run, sequence, work, ranks, planner)
             training.train(experiment, planner, work, folder, partition, run.folder / FOLDER, rough_costs() if staged else UNUSED)
         training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
+
+    def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
+        raise UserError("predictions of snapshots are not written: `chronoscale train` scores them, and keeps the model in best.pt")
 
     def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
         _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+import pandas as pd
 
 from chronoscale.batching.streams.naive import naive_scores
 from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.errors import UserError
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.harness.workflows.execution import Execution
+from chronoscale.harness.workflows.execution import Execution, PredictedPeriod
 from chronoscale.harness.workflows.streams import data, training
 from chronoscale.harness.workflows.streams.batch_planners import warn_of_unbound_threads
+from chronoscale.harness.workflows.streams.prediction import predictions
 from chronoscale.harness.workflows.streams.probing import StreamProbes
+from chronoscale.real_exec.job import Job
 from chronoscale.strategies.costs import CostModel
 
 
@@ -30,6 +35,11 @@ class StreamExecution(Execution[StreamExperiment]):
     def train(self, experiment: StreamExperiment, run: Run, rough_costs: Callable[[], CostModel]) -> None:
         warn_of_unbound_threads(planners(experiment).values(), experiment.topology, experiment.threads, experiment.ranks)
         training.train(experiment, next(iter(planners(experiment, executed=True).values())), run)
+
+    def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
+        if period not in (None, "test"):
+            raise UserError(f"--period {period}: of a stream's events those of the test are predicted; there is no next one to ask about")
+        yield predictions(job)
 
     def naive_scores(self, experiment: StreamExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
         stored = PreparedStream.load(data.store_events(experiment, run))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,12 +17,12 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 
 @torch.no_grad()
-def evaluate(program: SpreadProgram) -> dict[str, float]:
+def evaluate(program: SpreadProgram, kept: Path | None = None) -> dict[str, float]:
     """Return a trained model's scores of the test events, by key, where node memory is spread over ranks. Called on every rank.
 
     Batches have the training's size; the model does not train. Each rank predicts the events of its part; of replicas, or groups, only the
     one whose memory has seen all events predicts. Neighbours are sampled, remote rows fetched and shared nodes synchronised as in training,
-    in turn.
+    in turn. kept: file that rank 0 writes the predictions to.
     """
     program.learner.model.eval()
     if not program.hyper.validate:
@@ -34,6 +36,8 @@ def evaluate(program: SpreadProgram) -> dict[str, float]:
     predictions.seen[:] = True
     _pass(program, part, others, predictions)
     predictions.all_reduce(program.collective)
+    if kept is not None and program.rank == 0:
+        predictions.save(kept)
     return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 

@@ -18,7 +18,7 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.training.best_epoch import best_epoch
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import TEST
+from chronoscale.real_exec.training.training_end import PREDICTED, TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.spread.sharing import Sharing
@@ -74,6 +74,6 @@ class SpreadPlans(BestPlans):
         best = self.take_best()
         assert best is not None
         self._program.epoch = best
-        tested = require_finite(evaluate(self._program), self._schedule.name, "after training")
+        tested = require_finite(evaluate(self._program, self._folder / PREDICTED), self._schedule.name, "after training")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())

@@ -1,0 +1,51 @@
+"""Command `predict`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chronoscale.errors import UserError
+from chronoscale.harness.cli.options import AsJson
+from chronoscale.harness.cli.output import stage
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.training_record import FOLDER, JOB
+from chronoscale.interruption import at_once
+
+
+class Period(StrEnum):
+    """What a trained model predicts: the steps after the data, or what was held out."""
+
+    NEXT = "next"
+    TEST = "test"
+    VALIDATION = "validation"
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(help="Run of `chronoscale train`.", metavar="RUN", show_default=False)],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet or .csv.")] = Path("predictions.parquet"),
+    period: Annotated[
+        Period | None,
+        typer.Option(help="Of signals the steps after the last reading, the test or the validation windows.", show_default="next; test"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what a trained model predicts: of signals a row a sensor and step, of streams a row a test event."""
+    run = Run(folder)
+    if run.status.command != "train" or not (folder / FOLDER / JOB).exists():
+        raise UserError(f"{folder}: not a run of `chronoscale train`, whose model predicts")
+    with at_once():
+        from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.runs.start import load_experiment  # noqa: PLC0415
+        from chronoscale.harness.workflows.execution_registry import execution_of  # noqa: PLC0415
+        from chronoscale.real_exec.job import Job  # noqa: PLC0415
+
+    job = Job.load(folder / FOLDER / JOB)
+    with stage("predicting"):
+        frames = execution_of(load_experiment(run).family).predictions(job, None if period is None else period.value)
+        rows = write_predictions(frames, out)
+    typer.echo(json.dumps({"file": str(out), "rows": rows}) if as_json else f"{out}: {rows:,} rows")

@@ -1,0 +1,109 @@
+"""What `chronoscale predict` writes of signals and streams, against what training said of its tests."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import command, one_line
+from stream_experiments import written
+
+from chronoscale.datasets import store
+from chronoscale.datasets.generate.traffic import TrafficSignal
+from chronoscale.datasets.signals.signal import Signal
+
+FORECASTER = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}}
+
+
+@pytest.fixture
+def forecast(tmp_path, monkeypatch):
+    """A trained forecaster of 5 sensors with numbers of their own, whose readings of a day are missing here and there; its readings."""
+    monkeypatch.chdir(tmp_path)
+    signal = TrafficSignal(5, 90, seed=1).signal()
+    missing = np.zeros(signal.values.shape, bool)
+    missing[70:, 2] = np.arange(20)[:, None] % 3 == 0
+    ids = np.array([70, 11, 905, 3, 12])
+    store.save("readings", Signal(signal.values, signal.edge_index, signal.edge_weight, missing, ids))
+    Path("small.yaml").write_text(json.dumps({"dataset": {"path": "readings"}, **FORECASTER, "strategies": ["index"], "epochs": 2}))
+    command("train", "small.yaml", "--ranks", "1")
+    return np.where(missing, np.nan, signal.values)[:, :, 0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_forecasts_of_the_test_are_those_that_were_scored(forecast, inline, suffix):
+    """A row a sensor, step and window; errors over all that have a truth are the test's, of each step ahead those of that step."""
+    command("predict", "runs/small-train-1", "--out", f"out/test.{suffix}", "--period", "test")
+    table = pd.read_csv("out/test.csv") if suffix == "csv" else pd.read_parquet("out/test.parquet")
+    windows = range(67, 84)  # the last fifth of 84
+    assert list(table) == ["time", "sensor", "ahead", "value", "truth"] and len(table) == len(windows) * 3 * 5
+    assert table["sensor"].tolist()[:5] == [70, 11, 905, 3, 12] and table["ahead"].tolist()[:6] == [1] * 5 + [2]
+    assert table["time"].tolist()[::5] == [first + 4 + ahead for first in windows for ahead in range(3)]
+    place = {70: 0, 11: 1, 905: 2, 3: 3, 12: 4}
+    truth = np.array([forecast[time, place[sensor]] for time, sensor in zip(table["time"], table["sensor"], strict=True)])
+    np.testing.assert_allclose(table["truth"], truth, rtol=1e-6)
+    wrong = (table["value"] - table["truth"]).abs()
+    assert np.isnan(truth).any() and wrong.mean() == pytest.approx(
+        json.loads(Path("runs/small-train-1/train/test.json").read_text())["mae"], rel=1e-5
+    )
+    steps = json.loads(Path("runs/small-train-1/train/horizon.json").read_text())["test"]["mae"]
+    assert wrong.groupby(table["ahead"]).mean().tolist() == pytest.approx(steps, rel=1e-5)
+
+
+def test_the_next_steps_follow_the_last_reading(forecast, inline, capsys):
+    """By default: as the window after the last one would be predicted, were there readings behind it."""
+    command("predict", "runs/small-train-1", "--out", "next.csv", "--json")
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"file": "next.csv", "rows": 15}
+    table = pd.read_csv("next.csv")
+    assert sorted(set(table["time"])) == [90, 91, 92] and table["truth"].isna().all() and np.isfinite(table["value"]).all()
+    command("predict", "runs/small-train-1", "--period", "validation")
+    validated, last = pd.read_parquet("predictions.parquet"), json.loads(Path("runs/small-train-1/train/horizon.json").read_text())
+    wrong = (validated["value"] - validated["truth"]).abs()
+    assert wrong.groupby(validated["ahead"]).mean().tolist() == pytest.approx(last["validation"]["mae"], rel=1e-5)
+    signal = store.load("readings")
+    assert isinstance(signal, Signal) and signal.missing is not None
+    tail = [np.concatenate([part, part[:3]]) for part in (signal.values, signal.missing)]  # three steps more, whatever they are
+    store.save("longer", Signal(tail[0], signal.edge_index, signal.edge_weight, tail[1], signal.node_ids))
+    job = Path("runs/small-train-1/train/train.job.json")
+    job.write_text(job.read_text().replace(json.loads(job.read_text())["items"][0]["dataset"], str(Path("longer").absolute())))
+    command("predict", "runs/small-train-1", "--period", "test")
+    longer = pd.read_parquet("predictions.parquet")
+    window = longer[longer["time"] - longer["ahead"] == 89]  # standardised by two steps more
+    np.testing.assert_allclose(window["value"], table["value"], rtol=0.02)
+
+
+@pytest.mark.parametrize("strategy", ["tgl-unique", "memshare"])
+def test_events_of_the_test_are_those_that_were_scored(tmp_path, monkeypatch, inline, strategy):
+    """A row an event: average precision by scikit-learn, and the mean reciprocal rank, are the test's."""
+    from sklearn.metrics import average_precision_score  # noqa: PLC0415 (slow to import)
+
+    monkeypatch.chdir(tmp_path)
+    command("train", written(tmp_path)(strategies=[strategy], epochs=1))
+    (run,) = Path("runs").glob("*-train-1")
+    command("predict", run)
+    table, tested = pd.read_parquet("predictions.parquet"), json.loads((run / "train" / "test.json").read_text())
+    compared = table[np.isfinite(table["negative_score"])]
+    labels = np.repeat([1, 0], len(compared))
+    scores = np.concatenate([compared["score"], compared["negative_score"]])
+    assert average_precision_score(labels, scores) == pytest.approx(tested["ap"], abs=1e-6)
+    assert (1 / table["rank"]).mean() == pytest.approx(tested["mrr"], abs=1e-6)
+    assert (
+        (table["event"].diff().dropna() == 1).all() and table["time"].is_monotonic_increasing and (table["dst"] != table["negative"]).all()
+    )
+
+
+def test_mistakes_are_one_line(tmp_path, monkeypatch, inline, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    command("train", written(tmp_path)(epochs=1))
+    (run,) = Path("runs").glob("*-train-1")
+    cases = (
+        (("empty",), "not a run"),
+        ((run, "--out", "x.txt"), r"x\.txt: expected a name that ends in \.parquet or \.csv"),
+        ((run, "--period", "next"), "--period next: of a stream's events those of the test are predicted"),
+    )
+    for words, message in cases:
+        command("predict", *words, expect=2)
+        assert re.search(message, one_line(capsys))
+    assert not list(Path().glob("*.txt")) and not list(Path().glob(".*"))
