@@ -1,8 +1,10 @@
-"""DCRNNs train in less time than PyTorch Geometric Temporal's cells on the same data, loss, optimiser and threads.
+"""DCRNNs train in less time than the obvious dense PyTorch, and than PyTorch Geometric Temporal's cells, on the same data, loss, optimiser
+and threads.
 
 pgt-dcrnn: one recurrent layer over the window and a linear readout; rival: the package's BatchedDCRNN with one. dcrnn: encoder-decoder;
-rival: one of the package's DCRNN cells, which take a window at a time. A pass is an epoch of los_loop's training windows, or its first
-batches, of 64. The package needs torch_geometric beside it; its file of DCRNN is loaded alone. Without it there is no rival.
+rival: one of the package's DCRNN cells, which take a window at a time. dense: the same model with dense matrices in PyTorch alone. A pass
+is an epoch of los_loop's training windows, or its first batches, of 64. The package needs torch_geometric beside it; its file of DCRNN is
+loaded alone. Without it there is no such rival, nor where only `dense` is asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import torch
 from core.case import Case, Passes, Setting, Subject, seconds
 from core.turns import in_turns, seconds_of
 from rivals import pygt
+from rivals.dense_dcrnn import DenseForecaster
 from setups.data import mapped, stored
 from torch import Tensor, nn
 
@@ -80,14 +83,15 @@ def _edges(signal: Signal) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(signal.edge_index).long(), torch.from_numpy(signal.edge_weight)
 
 
-def measure(name: str, model: str, hidden: int, batch: int, batches: int, setting: Setting) -> Passes:
-    """Train both by turns, after a batch of each to warm up."""
-    signal, package = mapped(stored(name, setting.scratch)), upstream()
+def measure(name: str, model: str, hidden: int, batch: int, batches: int, packaged: bool, setting: Setting) -> Passes:
+    """Train all by turns, after a batch of each to warm up."""
+    signal, package = mapped(stored(name, setting.scratch)), upstream() if packaged else None
     windows = Windows(len(signal), WINDOW, HORIZON)
     series = torch.from_numpy(standardise(signal, fit_scaler(signal, windows)).astype(np.float32))
     shape = forecaster_shape(ModelChoice(model, hidden, hops=HOPS), signal.num_nodes, 1, WINDOW, HORIZON)
     models: dict[str, nn.Module] = {
-        "ours": forecaster(shape, signal.edge_index, signal.edge_weight, signal.num_nodes, WINDOW, HORIZON, seed=0)
+        "ours": forecaster(shape, signal.edge_index, signal.edge_weight, signal.num_nodes, WINDOW, HORIZON, seed=0),
+        "dense": DenseForecaster(signal, hidden, HOPS, HORIZON, model == "dcrnn"),
     }
     if package is not None:
         models["upstream"] = (Batched if model == "pgt-dcrnn" else Looped)(package, signal, hidden)
@@ -113,9 +117,10 @@ def cases(quick: bool) -> Iterator[Case]:
     """Yield models by width and batches of an epoch, as docs/signal_benchmarks.md has them."""
     name, batch = ("traffic-6-80", 8) if quick else ("los_loop", 64)
     sizes = (("pgt-dcrnn", 2, 1),) if quick else (("pgt-dcrnn", 2, 0), ("pgt-dcrnn", 64, 1), ("dcrnn", 2, 1), ("dcrnn", 64, 1))
-    for model, hidden, batches in sizes:
-        parameters = {"signal": name, "model": model, "hidden": hidden, "batches": batches or "all"}
-        yield Case(parameters, partial(measure, name, model, hidden, batch, batches))
+    for rivals in ("all", "dense"):
+        for model, hidden, batches in sizes if rivals == "all" else (() if quick else (("dcrnn", 16, 1), ("dcrnn", 64, 1))):
+            parameters = {"rivals": rivals, "signal": name, "model": model, "hidden": hidden, "batches": batches or "all"}
+            yield Case(parameters, partial(measure, name, model, hidden, batch, batches, rivals == "all"))
 
 
 SUBJECT = Subject(cases, 5, ("torch_geometric", "torch_geometric_temporal"))

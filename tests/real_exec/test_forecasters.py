@@ -15,6 +15,7 @@ from chronoscale.real_exec.signals.forecast import a3t as a3t_module
 from chronoscale.real_exec.signals.forecast import walks as walks_module
 from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
+from chronoscale.real_exec.signals.forecast.walks import Walks
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
 from chronoscale.strategies.workload import ModelChoice
 
@@ -159,6 +160,47 @@ def test_model_is_its_dense_form(name: str, variant: str, dense: int, monkeypatc
         torch.testing.assert_close(each, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dense", [512, 0])
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("hops", [1, 3])
+def test_neighbour_sums_are_the_matrices_products(published: bool, dense: int, hops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, where most pairs have no edge: diffusions, convolutions, gradients, of edges that come twice, loops, and a node alone."""
+    rng, nodes = np.random.default_rng(3), 40
+    edges, weight = rng.integers(0, nodes - 1, (2, 90)).astype(np.int32), rng.random(90).astype(np.float32)
+    edges[:, :4], edges[:, 4] = edges[:, 4:8], 7
+    monkeypatch.setattr(walks_module, "DENSE_NODES", dense)
+    walks = []
+    for share in (0.25, 0):
+        monkeypatch.setattr(walks_module, "SPARSE", share)
+        walks.append(Walks(edges, weight, nodes, hops, published))
+    assert walks[0]._neighbours and not walks[1]._neighbours
+    drawn = [torch.from_numpy(rng.normal(size=size).astype(np.float32)) for size in ((nodes * 3, 5), (1 + 2 * hops, 5, 7), (nodes * 3, 7))]
+    results = []
+    for each in walks:
+        x, matrices, base = (part.clone().requires_grad_() for part in drawn)
+        spread, out = each(x.view(nodes, 3, 5)), each.convolve(x, matrices, base)
+        (spread.square().sum() + out.square().sum()).backward()
+        results.append((spread, out, x.grad, matrices.grad, base.grad))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5 * float(theirs.detach().abs().max()))
+
+
+@pytest.mark.parametrize("name", ["dcrnn", "pgt-dcrnn"])
+def test_windows_are_forecast_alike_some_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 7 windows, 3 at once or fewer as a CPU's cache holds them: forecasts and gradients are those of all together."""
+    model, x, results = build(name).float(), windows().float(), []
+    x = torch.cat([x, x.flip(1), x[:1] * 2])
+    for cached in (1 << 18, 3 * NODES * 2 * model.encoder.hidden):
+        monkeypatch.setattr(walks_module, "CACHED", cached)
+        model.zero_grad()
+        forecasts = model(x)
+        forecasts.square().sum().backward()
+        results.append([forecasts, *(parameter.grad.clone() for parameter in model.parameters())])
+    assert model.walks.windows_at_once(2 * model.encoder.hidden, x) == 3 < len(x) == 7
+    for whole, parts in zip(*results, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_gradients(name: str) -> None:
@@ -255,7 +297,9 @@ class Products(TorchDispatchMode):
 
 @pytest.mark.parametrize("name", FORECASTERS)
 @pytest.mark.parametrize("nodes", [60, 600])
-def test_flops_are_those_of_the_products(name: str, nodes: int) -> None:
+def test_flops_are_those_of_the_products(name: str, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a GPU's form, which has no neighbour sums."""
+    monkeypatch.setattr(walks_module, "SPARSE", 0)
     edges = np.stack([np.arange(4 * nodes) % nodes, np.arange(4 * nodes) // 4]).astype(np.int32)
     shape = forecaster_shape(ModelChoice(name, 16, DEEP.get(name, 1)), nodes, CHANNELS, 6, 4, calendar=1)
     model = forecaster(shape, edges, None, nodes, 6, 4, 0)

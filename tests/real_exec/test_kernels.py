@@ -32,6 +32,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, KernelCounter, count_kernels
+from chronoscale.real_exec.signals.forecast import walks
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -192,7 +193,8 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("model", "more"), [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2})])
-def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any]) -> None:
+def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "SPARSE", 0)  # a GPU's form
     hyper, choice, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), ModelChoice(model, 4, 2, **more), strategy("index")
     shape = forecaster_shape(choice, NODES, 2, hyper.window, hyper.horizon, hyper.variant, calendar=1)
     work = Workload("w", SignalStatistics(STEPS, NODES, 2, NODES, calendar=1), shape, hyper)

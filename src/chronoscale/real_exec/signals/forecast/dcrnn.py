@@ -79,6 +79,7 @@ class Recurrences(nn.Module):
 
     def __init__(self, shape: ModelShape, inputs: int, published: bool) -> None:
         super().__init__()
+        self.hidden = shape.hidden
         widths = [inputs] + [shape.hidden] * (shape.layers - 1)
         self.cells = nn.ModuleList(DiffusionGru(width, shape.hidden, shape.hops, published) for width in widths)
 
@@ -119,6 +120,10 @@ class DiffusionForecaster(Forecaster):
             raise UserError(f"forecaster '{shape.name}' predicts at most window = {window} steps, got horizon {horizon}")
 
     def forward(self, x: Tensor) -> Tensor:
+        parts = -(-len(x) // self.walks.windows_at_once(2 * self.encoder.hidden, x))
+        return torch.cat([self._predict(part) for part in x.tensor_split(parts)]) if parts > 1 else self._predict(x)
+
+    def _predict(self, x: Tensor) -> Tensor:
         batch, _, nodes, _ = x.shape
         spread = self.walks(x.permute(2, 1, 0, 3).contiguous()).transpose(0, 1).contiguous()  # [window, N, B, terms C]
         states: list[Tensor | None] = [None] * len(self.encoder.cells)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from chronoscale.cuda_ext.operators.aggregation import aggregate
+from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.errors import UserError
 from chronoscale.strategies.signals.forecasters import DENSE_NODES
+
+SPARSE = (
+    0.25  # share of a matrix's entries up to which sums over neighbours are faster on a CPU: one takes two to three times a dense entry's
+)
+
+CACHED = 1 << 18  # numbers of a CPU's own cache: a mebibyte
 
 
 def inverse(values: Any) -> Any:
@@ -55,11 +64,20 @@ def as_tensor(matrix: Any) -> Tensor:
     return torch.sparse_csr_tensor(*parts, matrix.shape, check_invariants=False)
 
 
+def as_csr(matrix: Any) -> CSR:
+    """Convert a graph's matrix for the kernel of neighbour sums from scipy's to CSR with float32 values, on the host."""
+    matrix = matrix.tocsr()
+    matrix.sort_indices()
+    parts = torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).int(), torch.from_numpy(matrix.data).float()
+    return CSR(*parts, matrix.shape[1])
+
+
 class Walks(nn.Module):
     """Random walks of `hops` steps in both directions on a signal's graph, which DCRNN convolves with: T_k = P T_{k-1}.
 
-    published: T_1 = P X, T_k = 2 P T_{k-1} - X. Small graphs have every T_k as one dense matrix [2 hops N, N]; others P and its transpose
-    in CSR. Buffers, not trained.
+    published: T_1 = P X, T_k = 2 P T_{k-1} - X. On a CPU steps on graphs that are not nearly dense (SPARSE) are sums over neighbours, by
+    the kernel of snapshots. Else small graphs have every T_k as one dense matrix [2 hops N, N], others P and its transpose in torch's
+    CSR. Buffers, not trained.
     """
 
     def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
@@ -76,6 +94,8 @@ class Walks(nn.Module):
         for at, step in enumerate(() if self.dense else pair):
             self._keep(f"forward_{at}", as_tensor(step))
             self._keep(f"backward_{at}", as_tensor(step.T.tocsr()))
+        sparse = max(step.nnz for step in pair) <= SPARSE * nodes**2
+        self._neighbours = {"forward": [as_csr(step) for step in pair], "backward": [as_csr(step.T) for step in pair]} if sparse else {}
 
     @property
     def terms(self) -> int:
@@ -88,11 +108,29 @@ class Walks(nn.Module):
     def _matrix(self, way: str, at: int) -> Tensor:
         return cast(Tensor, getattr(self, f"{way}_{at}"))
 
-    def _powers(self, step: Tensor, x: Tensor) -> list[Tensor]:
-        powers = [step @ x]
-        for _ in range(1, self.hops):
-            powers.append(2 * (step @ powers[-1]) - x if self.published else step @ powers[-1])
+    def _powers(self, step: Tensor | CSR, x: Tensor) -> list[Tensor]:
+        powers: list[Tensor] = []
+        for _ in range(self.hops):
+            before = powers[-1] if powers else x
+            after = aggregate(step, before) if isinstance(step, CSR) else step @ before
+            powers.append(2 * after - x if self.published and powers else after)
         return powers
+
+    def _on_cpu(self, x: Tensor) -> bool:
+        """Return whether x is diffused by sums over neighbours."""
+        return bool(self._neighbours) and x.device.type == "cpu" and x.dtype == torch.float32
+
+    def _steps(self, way: str, x: Tensor) -> Sequence[CSR | Tensor]:
+        """Return the matrices of one step along and against the edges, those that are the fastest where x lies; none: use the dense one."""
+        if self._on_cpu(x):
+            return self._neighbours[way]
+        return [] if self.dense else [self._matrix(way, at) for at in range(2)]
+
+    def windows_at_once(self, width: int, x: Tensor) -> int:
+        """Return how many windows of a batch x [B, ...] are best diffused together, at least 1: all, but where neighbours' rows, of `width`
+        numbers a window, are read from a CPU's cache.
+        """
+        return max(CACHED // (self.nodes * width), 1) if self._on_cpu(x) else max(len(x), 1)
 
     def spread(self, x: Tensor, way: str = "forward") -> list[Tensor]:
         """Return the diffusions of rows x [N, W] by random walks of 1 to `hops` steps: 2 hops tensors [N, W], along the edges, then
@@ -100,22 +138,22 @@ class Walks(nn.Module):
 
         way: "backward" for the transposed walks.
         """
-        if self.dense:
+        if not (steps := self._steps(way, x)):
             return list((self._matrix(way, 0) @ x).view(2 * self.hops, *x.shape))
-        return [power for at in range(2) for power in self._powers(self._matrix(way, at), x)]
+        return [power for step in steps for power in self._powers(step, x)]
 
     def gather(self, parts: list[Tensor]) -> Tensor:
         """Return, for a gradient, the sum of the transposed walks' products with `parts`, [N, W]: 2 hops tensors [N, W] in the order of
         `spread`.
         """
-        if self.dense:
+        if not (steps := self._steps("backward", parts[0])):
             return self._matrix("forward", 0).T @ torch.cat(parts)
         total = torch.zeros_like(parts[0])
-        for at in range(2):
-            matrix, later = self._matrix("backward", at), torch.zeros_like(total)
+        for at, step in enumerate(steps):
+            later = torch.zeros_like(total)
             for k in range(self.hops - 1, -1, -1):  # Horner's scheme
                 part = parts[at * self.hops + k] + later
-                later = matrix @ part
+                later = aggregate(step, part) if isinstance(step, CSR) else step @ part
                 if self.published and k:
                     total -= part
                     later *= 2
