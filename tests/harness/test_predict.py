@@ -93,6 +93,41 @@ def test_events_of_the_test_are_those_that_were_scored(tmp_path, monkeypatch, in
     )
 
 
+def of_test(table, truth):
+    """Mean over snapshots of a score of each, as links' are."""
+    return float(np.mean([truth(part) for _, part in table.groupby("snapshot")]))
+
+
+@pytest.mark.parametrize(("task", "dataset"), [("in-degree", None), ("degrees", None), ("classes", "communities_small"), ("links", None)])
+def test_snapshots_of_the_test_are_those_that_were_scored(experiment, inline, task, dataset):
+    """A row a node or an edge: scores that follow from the table are the test's, and truths are the degrees."""
+    from sklearn.metrics import average_precision_score  # noqa: PLC0415 (slow to import)
+
+    training = {"task": task, "validation": 0.2, "test": 0.2}
+    model = {"name": "t-gcn", "hidden": 4, **({} if task == "degrees" else {"inputs": 16})}
+    changes = {} if dataset is None else {"dataset": dataset}
+    command("train", experiment(strategies=["psg"], ranks=[1], epochs=1, groups=None, training=training, model=model, **changes))
+    command("predict", "runs/small-train-1", "--out", "test.csv")
+    table, tested = pd.read_csv("test.csv"), json.loads(Path("runs/small-train-1/train/test.json").read_text())
+    if task == "links":
+        ap = of_test(
+            table, lambda part: average_precision_score([1] * len(part) + [0] * len(part), [*part["score"], *part["negative_score"]])
+        )
+        assert tested == pytest.approx({"ap": ap, "auc": tested["auc"], "mrr": of_test(table, lambda part: (1 / part["rank"]).mean())})
+    elif task == "classes":
+        known = table[table["truth"] >= 0]
+        assert tested["accuracy"] == pytest.approx((known["label"] == known["truth"]).mean())
+    else:
+        names = ["in_degree", "out_degree"] if task == "degrees" else [""]
+        values, truths = (np.stack([table[f"{what}_{name}" if name else what] for name in names]) for what in ("value", "truth"))
+        assert tested["mse"] == pytest.approx(np.square(values - truths).mean(), rel=1e-5)
+        graphs = store.load("graphs")
+        last = graphs[int(table["snapshot"].max())]
+        degrees = [np.bincount(last.dst, minlength=64), np.bincount(last.src, minlength=64)][: len(names)]
+        np.testing.assert_allclose(truths[:, table["snapshot"] == table["snapshot"].max()], np.log1p(degrees), rtol=1e-5)
+    assert set(table["snapshot"]) == ({10, 11} if dataset is None else set(table["snapshot"]))
+
+
 def test_mistakes_are_one_line(tmp_path, monkeypatch, inline, capsys):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
@@ -107,3 +142,9 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, inline, capsys):
         command("predict", *words, expect=2)
         assert re.search(message, one_line(capsys))
     assert not list(Path().glob("*.txt")) and not list(Path().glob(".*"))
+
+
+def test_what_held_nothing_out_has_no_predictions(experiment, inline, capsys):
+    command("train", experiment(strategies=["psg"], ranks=[1], epochs=1, groups=2))
+    command("predict", "runs/small-train-1", expect=2)
+    assert "no predictions of a test; training.test holds one out" in one_line(capsys)

@@ -34,7 +34,8 @@ def predict(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what a trained model predicts: of signals a row a sensor and step, of streams a row a test event."""
+    """Write what a trained model predicts: of signals a row a sensor and step, of streams a row a test event, of snapshots a row a node or
+    edge of the test."""
     run = Run(folder)
     if run.status.command != "train" or not (folder / FOLDER / JOB).exists():
         raise UserError(f"{folder}: not a run of `chronoscale train`, whose model predicts")

@@ -14,7 +14,7 @@ from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProg
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import TEST
+from chronoscale.real_exec.training.training_end import PREDICTED_SNAPSHOTS, TEST
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
@@ -44,7 +44,11 @@ class EvaluatedPlans(BestPlans):
         if not self._splits.test:
             return
         self.take_best()
+        kept = self._folder / PREDICTED_SNAPSHOTS
+        kept.mkdir(exist_ok=True)
+        self._splits.tested.keep(kept)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
+        self._context.gather_files(self._folder, lambda rank: f"{PREDICTED_SNAPSHOTS}/*.npy")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -19,6 +20,12 @@ from chronoscale.strategies.workload import Hyper
 
 class Evaluation(Protocol):
     """A way for ranks to predict held-out snapshots, like that of the schedules which the model is trained by."""
+
+    _whole: WholeGraphs
+
+    def keep(self, folder: Path) -> None:
+        """Have what is predicted from now on written to a folder, which is there, a file a snapshot (`Objective.kept`)."""
+        self._whole.kept = folder
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         """Return a model's scores, by key, of predicting the held-out snapshots `part`, without training; the same on all ranks, each of

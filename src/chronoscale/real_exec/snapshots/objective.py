@@ -69,6 +69,12 @@ class Objective(ABC):
         snapshots and ranks. target: on the same device, as `truth`.
         """
 
+    def kept(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
+        """Return what is kept of predictions of a held-out snapshot for people, on the host: by default all numbers, float32 [N, outputs].
+        target: as for `sums`.
+        """
+        return predicted.detach().cpu().numpy()
+
     @abstractmethod
     def scores(self, sums: Tensor) -> Mapping[str, float]:
         """Return a model's scores by key, from the sums over all that was predicted (`sums`); empty for nothing."""
@@ -231,10 +237,14 @@ class LinkPrediction(Objective):
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Return AP, AUC and MRR of a held-out snapshot's edges, and for each how many snapshots have it, float64 [5]."""
+        scores = self.kept(predicted, target)
+        return torch.from_numpy(score_sums(scores[:, 0], scores[:, 1:])).to(predicted.device)
+
+    def kept(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
+        """Return the scores of a held-out snapshot's edges and of their negatives, float64 [E, 2 + ranked]; -inf where there is none."""
         source, ends = target[:, 0].repeat_interleave(target.shape[1] - 1), target[:, 1:]
         logits = pair_logits(predicted.detach(), source, ends.clamp(min=0).flatten()).view(ends.shape)
-        scores = torch.where(ends >= 0, logits, -torch.inf).double().cpu().numpy()
-        return torch.from_numpy(score_sums(scores[:, 0], scores[:, 1:])).to(predicted.device)
+        return torch.where(ends >= 0, logits, -torch.inf).double().cpu().numpy()
 
     def scores(self, sums: Tensor) -> Mapping[str, float]:
         """Return AP, AUC and MRR, each the mean over the held-out snapshots that have edges."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +16,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.snapshots.folds import UNFOLDED, Fold
 from chronoscale.real_exec.snapshots.material import Full, SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import Block, EvolvingBlock, GatBlock, GcnBlock, SnapshotModel, State
+from chronoscale.records import write_atomically
 from chronoscale.strategies.snapshots.folding import idle_rows
 from chronoscale.strategies.workload import Hyper
 
@@ -63,6 +67,7 @@ class WholeGraphs:
         self.material = material
         self.hyper = hyper
         self.context = context
+        self.kept: Path | None = None
 
     def fold(self, model: SnapshotModel, group: range) -> Fold:
         """Return on which rows consecutive snapshots are evaluated from the zero state: nodes without edges in all of them are one row,
@@ -94,9 +99,14 @@ class WholeGraphs:
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int, fold: Fold = UNFOLDED) -> Tensor:
         """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H] or of a fold's rows, are scored
-        (`Objective.sums`).
+        (`Objective.sums`). Where a folder `kept` is set, what is kept of them goes there, a file a snapshot.
         """
-        return self.material.objective.sums(self.predict(model, output, fold), self.material.truth(goal).to(self.context.device))
+        predicted, truth = self.predict(model, output, fold), self.material.truth(goal).to(self.context.device)
+        if self.kept is not None:
+            content = io.BytesIO()
+            np.save(content, self.material.objective.kept(predicted, truth))
+            write_atomically(self.kept / f"{goal:06d}.npy", content.getvalue())
+        return self.material.objective.sums(predicted, truth)
 
     def no_sums(self) -> Tensor:
         """Return the sums over no predictions, zeros on the rank's device, to add others to."""

@@ -14,6 +14,7 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.training_record import FOLDER
 from chronoscale.harness.workflows.execution import Execution, PredictedPeriod, Probes
 from chronoscale.harness.workflows.snapshots import control_plane, data, partitions, probing, training
+from chronoscale.harness.workflows.snapshots.prediction import predictions
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.snapshots.objective import objective_of
 from chronoscale.strategies.costs import UNUSED, CostModel
@@ -45,7 +46,9 @@ class SnapshotExecution(Execution[SnapshotExperiment]):
         training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
 
     def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
-        raise UserError("predictions of snapshots are not written: `chronoscale train` scores them, and keeps the model in best.pt")
+        if period not in (None, "test"):
+            raise UserError(f"--period {period}: of snapshots those of the test (training.test) are predicted")
+        return predictions(job)
 
     def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
         _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))

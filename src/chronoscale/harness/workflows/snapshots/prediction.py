@@ -1,0 +1,66 @@
+"""Predictions of the test snapshots as tables: a row a node, or an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from chronoscale.batching.snapshots.links import LinkPairs
+from chronoscale.datasets import store
+from chronoscale.datasets.snapshots.sequence import SnapshotSequence
+from chronoscale.datasets.streams import ranking
+from chronoscale.errors import UserError
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.training.training_end import PREDICTED_SNAPSHOTS, TEST
+from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
+
+
+def predictions(job: Job) -> Iterator[pd.DataFrame]:
+    """Yield what a training's model predicted of each test snapshot, whose number is `snapshot`. Degrees: a row a node, the `value` of each
+    number, as log(1 + degree), and its `truth`. Classes: a row a node, the `label` predicted, its `truth`, -1 for none. Links: a row an
+    edge, `src`, `dst`, its `score`, that of a `negative`, and its `rank` among others.
+
+    Raises UserError where training held out no test, has not come to its end, or ended before predictions were kept.
+    """
+    item, folder = job.items[0], Path(job.out) / PREDICTED_SNAPSHOTS
+    if not (folder.parent / TEST).exists() or not folder.exists():
+        raise UserError(
+            f"{folder.parent}: no predictions of a test; training.test holds one out, and `chronoscale train` writes them at its end"
+        )
+    snapshots, task = store.load(Path(item.dataset)), task_of(item.hyper.task)
+    assert isinstance(snapshots, SnapshotSequence)
+    pairs = LinkPairs(snapshots, item.hyper.held, item.hyper.links, item.hyper.seed) if task.pairs else None
+    ids = np.arange(snapshots.num_nodes) if snapshots.node_ids is None else np.asarray(snapshots.node_ids)
+    for number in item.hyper.held.split(len(snapshots)).test:
+        predicted = np.load(folder / f"{number:06d}.npy")
+        table = _nodes(snapshots, task, number, predicted, ids) if pairs is None else _edges(pairs.evaluated(number), predicted, ids)
+        yield pd.DataFrame({"snapshot": np.full(len(next(iter(table.values()))), number), **table})
+
+
+def _nodes(
+    snapshots: SnapshotSequence, task: SnapshotTask, number: int, predicted: NDArray[Any], ids: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    if task.classifies:
+        assert snapshots.classes is not None
+        return {"node": ids, "label": predicted.argmax(1), "truth": np.asarray(snapshots.classes, np.int64)}
+    truth = task.goal(snapshots[number])
+    names = [degree.__name__ for degree in task.predicted]
+    columns = {"node": ids}
+    for at, name in enumerate(names):
+        ending = f"_{name}" if len(names) > 1 else ""
+        columns |= {f"value{ending}": predicted[:, at], f"truth{ending}": truth[:, at]}
+    return columns
+
+
+def _edges(pairs: NDArray[Any], scores: NDArray[Any], ids: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    ranked, rank = np.isfinite(scores[:, 2:]).any(axis=1), np.full(len(pairs), np.nan)
+    if ranked.any():
+        rank[ranked] = ranking.ranks(scores[ranked, 0], scores[ranked, 2:])
+    negative = np.where(pairs[:, 2] >= 0, ids[pairs[:, 2]], -1)
+    ends = {"src": ids[pairs[:, 0]], "dst": ids[pairs[:, 1]], "score": scores[:, 0]}
+    return {**ends, "negative": negative, "negative_score": scores[:, 1], "rank": rank}
