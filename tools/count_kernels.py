@@ -94,7 +94,15 @@ SHARED_ROWS = ["1", "later", "follows", "last", "deep", "follows*later", "follow
 SHARED_ROWS += ["into"]
 LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
 WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
-WINDOWS += ["layers*hops", "window*layers*hops", "horizon*layers*hops"]
+WINDOWS += [
+    "layers*hops",
+    "window*layers*hops",
+    "horizon*layers*hops",
+    "dropout",
+    "layers*dropout",
+    "later*dropout",
+    "layers*later*dropout",
+]
 SLOTS = ("1", "beside", "edges", "log", "gaps", "both", "edges*both", "parted")  # of a tree's levels
 SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout", "parted*dropout", "parted*later*dropout")
 TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
@@ -268,14 +276,18 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
         values = np.random.default_rng(2).uniform(0, 1, (STEPS, nodes, 2)).astype(np.float32)
         store.save(folder / str(nodes), Signal(values, edges, np.ones(nodes, np.float32), calendar=1))
     for name, nodes, variant in product(FORECASTERS, (5, DENSE_NODES + 8), ("exact", "as-published")):
-        stacked, diffuses = name in ("dcrnn", "st-transformer"), "dcrnn" in name
-        sizes = product(((4, 2), (6, 4), (6, 2)), (1, 3)[: 1 + stacked], (1, 3)[: 1 + diffuses], (1, 2)[: 1 + (nodes == 5)])
-        for (window, horizon), layers, hops, ranks in sizes:
+        kind = FORECASTERS[name]
+        sizes = product(
+            ((4, 2), (6, 4), (6, 2)), (0, 2)[: 1 + kind.stacks], (1, 3)[: 1 + kind.diffuses], (0.0, 0.1)[: 1 + kind.drops],
+            (1, 2)[: 1 + (nodes == 5)],
+        )  # fmt: skip
+        for (window, horizon), more, hops, dropout, ranks in sizes:
+            layers = kind.least_layers(window) + more
             hyper = Hyper(batch_size=2, window=window, horizon=horizon, variant=variant, batches=2)
-            choice = ModelChoice(name, 4, layers, hops=hops, heads=2)
+            choice = ModelChoice(name, 4, layers, hops=hops, heads=2, dropout=dropout)
             shape = forecaster_shape(choice, nodes, 2, window, horizon, variant, calendar=1)
             work = Workload("w", SignalStatistics(STEPS, nodes, 2, nodes, calendar=1), shape, hyper)
-            before = folder / f"{name}-{nodes}-{variant}-{window}-{horizon}-{layers}-{hops}-{ranks}.parquet"
+            before = folder / f"{name}-{nodes}-{variant}-{window}-{horizon}-{layers}-{hops}-{dropout}-{ranks}.parquet"
             planner.prepare(work, 1, UNUSED).save(before)
             schedule, context = planner.plan(work, ranks, UNUSED), Context()
             item = Item("counted", "", str(folder / str(nodes)), hyper, prepare=str(before))
@@ -283,7 +295,7 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             program = bind_program(item, schedule, choice, replace(context, collective=AbsentPeers(ranks)))
             last = schedule.iterations  # one validation batch tells all
             program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
-            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1}
+            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1, "dropout": int(dropout > 0)}
             yield from rows("windows", model_key(work), schedule, program, found)
 
 

@@ -271,21 +271,37 @@ def _windows(material: SnapshotMaterial, chunks: Chunks, shape: ModelShape, hype
 def signals(folder: Path) -> Iterator[Case]:
     """Every forecaster, dense and sparse, in both variants."""
     several = {nodes: 1 + nodes // DENSE_NODES * 2 for nodes in (12, 30, 80, DENSE_NODES + 8, DENSE_NODES + 200)}  # edges a node
-    for (nodes, each), channels in product(several.items(), (2, 4)):
+    for (nodes, each), channels, calendar in product(several.items(), (2, 4), (1, 2)):
         ring = np.arange(nodes)
         edges = np.concatenate([np.stack([ring, (ring + 1 + k) % nodes]) for k in range(each)], 1).astype(np.int32)
         values = np.random.default_rng(2).uniform(0, 1, (40, nodes, channels)).astype(np.float32)
-        store.save(folder / f"{nodes}-{channels}", Signal(values, edges, np.ones(edges.shape[1], np.float32), calendar=1))
+        if calendar < channels:
+            weight = np.ones(edges.shape[1], np.float32)
+            store.save(folder / f"{nodes}-{channels}-{calendar}", Signal(values, edges, weight, calendar=calendar))
     for name, nodes, variant, number in product(FORECASTERS, several, ("exact", "as-published"), range(DRAWS["signals"])):
         draw = np.random.default_rng([nodes, number, *name.encode(), *variant.encode()])
         (horizon, window), heads = np.sort(draw.integers(2, 9, 2)).tolist(), int(draw.integers(1, 4))
-        layers = int(draw.integers(1, 4)) if name in ("dcrnn", "st-transformer") else 1
-        channels, hidden, batch = int(draw.choice((2, 4))), heads * int(draw.integers(3, 17)), int(draw.integers(1, 7))
+        kind = FORECASTERS[name]
+        layers = kind.least_layers(window) + (int(draw.integers(0, 3)) if kind.stacks else 0)
+        calendar = 1 + (kind.tables and number % 2)
+        channels, hidden, batch = (
+            int(draw.choice((2, 4) if calendar == 1 else (4, 4))),
+            heads * int(draw.integers(3, 17)),
+            int(draw.integers(1, 7)),
+        )
         hyper = Hyper(batch_size=batch, window=window, horizon=horizon, variant=variant, batches=2)
-        choice = ModelChoice(name, hidden, layers, hops=int(draw.integers(1, 4)), heads=heads)
-        shape = forecaster_shape(choice, nodes, channels, window, horizon, variant, calendar=1)
-        work = Workload("w", SignalStatistics(40, nodes, channels, nodes * several[nodes], calendar=1), shape, hyper)
-        data = folder / f"{nodes}-{channels}"
+        choice = ModelChoice(
+            name,
+            hidden,
+            layers,
+            hops=int(draw.integers(1, 4)),
+            heads=heads,
+            times=20 + 30 * number,
+            dropout=0.1 * kind.drops * (number // 2 % 2),
+        )
+        shape = forecaster_shape(choice, nodes, channels, window, horizon, variant, calendar)
+        work = Workload("w", SignalStatistics(40, nodes, channels, nodes * several[nodes], calendar=calendar), shape, hyper)
+        data = folder / f"{nodes}-{channels}-{calendar}"
         yield Case("windows", model_key(work), partial(strategy("index").plan, work, 1, UNUSED), partial(_forecast, work, choice, data))
 
 

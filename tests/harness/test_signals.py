@@ -134,9 +134,25 @@ def test_defaults_follow_the_family():
     assert (experiment.cluster, experiment.training.horizon, experiment.strategies[0]) == ("h200", 1, "psg")
 
 
+def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
+    for model, expected in {
+        "stid": (32, 3, 0.15),
+        "dcrnn": (64, 1, 0.0),
+    }.items():
+        for given in (model, {"name": model}):
+            said = check({"dataset": "traffic_small", "model": given}, "here").model
+            assert (said.hidden, said.layers, said.dropout) == expected
+    said = check({"dataset": "traffic_small", "model": {"name": "stid", "hidden": 5, "dropout": 0}}, "here").model
+    assert (said.hidden, said.layers, said.dropout, said.choice.times) == (5, 3, 0.0, 288)
+    with pytest.raises(UserError, match=r"model\.dropout: expected less than 1 \(got 1\)"):
+        check({"dataset": "traffic_small", "model": {"name": "stid", "dropout": 1}}, "here")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"model": {"name": "dcrnn", "dropout": 0.3}}, r"forecaster 'dcrnn' has no dropout, got dropout: 0\.3"),
+        ({"model": {"name": "stid", "slots": 24}}, r"slots"),
         ({"strategies": ["psg"]}, r"strategies: 'psg' is for snapshots, model 'pgt-dcrnn' trains on signals; valid: pgt, ddp"),
         ({"strategies": ["indx"]}, r"unknown strategy 'indx'; did you mean 'index'"),
         ({"model": "dcrn"}, r"unknown model 'dcrn'; did you mean 'dcrnn'"),
@@ -272,13 +288,14 @@ def test_a_forecaster_is_that_of_its_best_epoch(experiment, inline, capsys):
         check({**SMALL, "dataset": "los_loop", "training": {**unseen, "patience": 2}}, "x")
 
 
-def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):
+@pytest.mark.parametrize("reader", ["st-transformer", "stid"])
+def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys, reader):
     """Two values and the time of day: what stands in any of them changes the test error; without a clock nothing starts."""
     rng = np.random.default_rng(0)
     values = np.concatenate([store.load("readings").values, rng.normal(size=(120, 6, 1)).astype(np.float32)], 2)
     other, edges = values.copy(), np.zeros((2, 1), np.int32)
     other[:, :, 1] = rng.normal(size=(120, 6))
-    model, values_by_day = {"name": "st-transformer", "hidden": 8}, {}
+    model, values_by_day = {"name": reader, "hidden": 8}, {}
     for name, readings in (("pair", values), ("other", other)):
         store.save(name, Signal(readings, edges))
         for day in (24, 7):
@@ -291,7 +308,7 @@ def test_a_model_finds_the_clock_among_the_channels(experiment, inline, capsys):
     capsys.readouterr()
     for name in ("train", "bench"):
         command(name, experiment("none", dataset={"path": "pair"}, model=model, strategies=["index"]), expect=2)
-        assert re.search(r"'st-transformer' reads the time of day, and no channel .*: add one by dataset: {time_of_day", one_line(capsys))
+        assert re.search(rf"'{reader}' reads the time of day, and no channel .*: add one by dataset: {{time_of_day", one_line(capsys))
     command("train", experiment("own", dataset={"path": "pair", "calendar": 1}, model=model, strategies=["index"], epochs=1))
     capsys.readouterr()
     command("train", experiment("all", dataset={"path": "pair", "calendar": 2}, strategies=["index"], epochs=1), expect=2)

@@ -22,7 +22,7 @@ from chronoscale.strategies.workload import ModelChoice
 NODES, CHANNELS, WINDOW, HORIZON = 7, 2, 5, 3  # node 6 is isolated, node 5 has no edge out
 EDGES = np.array([[0, 0, 1, 2, 3, 3, 4, 4], [1, 2, 2, 3, 3, 4, 0, 5]], np.int32)
 WEIGHT = np.array([0.5, 1, 2, 0.1, 1, 0.7, 3, 1], np.float32)
-DEEP = {"dcrnn": 2, "st-transformer": 2}
+DEEP = {"dcrnn": 2, "st-transformer": 2, "stid": 2}
 
 
 def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
@@ -134,11 +134,29 @@ def transformer_reference(model: Forecaster, window: Tensor, published: bool) ->
     return linear(norm(x, model.norm), model.readout).T
 
 
+def stid_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    """A node at a time. Windows are not standardised, so that the clock is read as it is; 288 rows."""
+
+    def linear(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        return layer.weight @ x + layer.bias
+
+    columns = []
+    for node in range(NODES):
+        series = linear(torch.cat([window[step, node] for step in range(WINDOW)]), model.series)
+        row = min(max(int(np.floor(float(window[-1, node, 1]) * 288 + 1e-3)), 0), 287)
+        x = torch.cat((series, model.node[node], model.time[0, row]))
+        for layer in model.layers:
+            x = x + linear(torch.clamp(linear(x, layer.inner), min=0), layer.outer)
+        columns.append(linear(x, model.readout))
+    return torch.stack(columns, 1)
+
+
 REFERENCES = {
     "dcrnn": diffusion_reference,
     "pgt-dcrnn": diffusion_reference,
     "a3t-gcn": a3t_reference,
     "st-transformer": transformer_reference,
+    "stid": stid_reference,
 }
 
 
@@ -321,6 +339,13 @@ def test_mistakes() -> None:
         forecaster_shape(ModelChoice("st-transformer", 6), 5, 1)
     with pytest.raises(UserError, match="at least 1"):
         forecaster_shape(ModelChoice("dcrnn", 0), 5, 1)
+    with pytest.raises(UserError, match="and times must be at least 1"):
+        forecaster_shape(ModelChoice("stid", times=0), 5, 2, calendar=1)
+    for name in ("dcrnn", "a3t-gcn", "st-transformer"):
+        with pytest.raises(UserError, match=f"'{name}' has no dropout, got dropout: 0.3"):
+            forecaster_shape(ModelChoice(name, dropout=0.3), 5, 2, calendar=1)
+    with pytest.raises(UserError, match="'stid' reads the time of day, and no channel of the signal tells it"):
+        forecaster_shape(ModelChoice("stid"), 5, 2)
     shape = forecaster_shape(ModelChoice("dcrnn"), 3, 1)
     with pytest.raises(UserError, match=r"0 \.\. 2"):
         forecaster(shape, EDGES, None, 3, 12, 12, 0)

@@ -192,7 +192,7 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("model", "more"), [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2})])
+@pytest.mark.parametrize(("model", "more"), [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2}), ("stid", {"dropout": 0.2})])
 def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "SPARSE", 0)  # a GPU's form
     hyper, choice, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), ModelChoice(model, 4, 2, **more), strategy("index")

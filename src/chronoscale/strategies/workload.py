@@ -64,7 +64,7 @@ class ModelShape:
 
     name: str
     spatial: str  # gcn, gat, diffusion, attention, none
-    temporal: str  # lstm, gru, rnn, attention, none
+    temporal: str  # lstm, gru, rnn, attention, convolution, none
     layers: int
     inputs: int
     hidden: int
@@ -78,6 +78,8 @@ class ModelShape:
     calendar: int = 0  # of a signal's `inputs`: the last ones, which tell the time
     recurs_last: bool = False  # MPNN-LSTM: the last layer alone has a recurrence
     depth: int = 1  # cells stacked in a recurrence: one's hidden state is the next one's input
+    times: int = 0  # rows of the table of a channel of the calendar, of a signal's model that has tables
+    dropout: float = 0.0  # in training
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads, self.depth) < 1 or self.parameters < 0:
@@ -125,8 +127,9 @@ class ModelChoice:
     """Model as an experiment asks for it: its name, and widths, of which a model reads those that it has.
 
     inputs: width of generated features where a dataset has none. hops, heads: of models that diffuse or attend. time: width of the encoding
-    of elapsed times; mails: how many messages a graph node's mailbox holds (APAN); dropout: of attention; clock: the scale of elapsed
-    times: gaps, linear, log or both (`real_exec.streams.models.clock`); published models, as studies have them, are linear.
+    of elapsed times; mails: how many messages a graph node's mailbox holds (APAN); dropout: share that training leaves out, of attention
+    or, in forecasters, of hidden values; clock: the scale of elapsed times: gaps, linear, log or both
+    (`real_exec.streams.models.clock`); published models, as studies have them, are linear. times: rows of STID's tables of times.
     """
 
     name: str
@@ -139,6 +142,7 @@ class ModelChoice:
     mails: int = 10
     dropout: float = 0.0
     clock: str = "linear"
+    times: int = 288
 
 
 @dataclass(frozen=True, slots=True)

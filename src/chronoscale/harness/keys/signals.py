@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
-from chronoscale.harness.keys.types import Names, Size, Steps
+from chronoscale.harness.keys.types import Names, Share, Size, Steps, Width
+from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.workload import Hyper
 
 
@@ -27,11 +28,27 @@ class SignalData(Data):
         return any(given is not None for given in (self.missing, self.time_of_day, self.calendar))
 
 
-class SignalModel(Model):
-    """Keys of an experiment file under `model`, for a forecaster of signals."""
+def _published(key: str) -> str:
+    """Return, for the description of a key under `model`, which forecasters have another default: that of their papers."""
+    return "".join(f"; {kind.published[key]:g} of {name}" for name, kind in FORECASTERS.items() if key in kind.published)
 
+
+class SignalModel(Model):
+    """Keys of an experiment file under `model`, for a forecaster of signals. What the file does not say is as the model's paper has it,
+    where that gives sizes."""
+
+    hidden: Width = Field(64, description="width of hidden states" + _published("hidden"))
+    layers: Size = Field(1, description="layers, or tokens' encoders" + _published("layers"))
     hops: Size = Field(2, description="steps of diffusion, of models that diffuse")
     heads: Size = Field(4, description="of models that attend")
+    times: Size = Field(288, description="of stid: rows of the table of each channel of the calendar, at most as many are told apart")
+    dropout: Share = Field(0.0, description="share of hidden values that training leaves out, of models that do" + _published("dropout"))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, given: Any) -> Any:
+        kind = FORECASTERS.get(str(given.get("name"))) if isinstance(given, dict) else None
+        return given if kind is None else {**kind.published, **given}
 
 
 class SignalTraining(Training):

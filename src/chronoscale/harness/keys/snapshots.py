@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, model_validator
 
 from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.links import LinkProtocol
@@ -12,11 +12,10 @@ from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
-from chronoscale.harness.keys.types import LISTED, WHOLE, Names, Part, Size, Steps, Width
+from chronoscale.harness.keys.types import LISTED, WHOLE, Names, Part, Share, Size, Steps, Width
 from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 from chronoscale.strategies.workload import Hyper, Recency
 
-Share = Annotated[NonNegativeFloat, Field(lt=1)]
 Lags = Annotated[tuple[NonNegativeInt, ...], LISTED]
 
 

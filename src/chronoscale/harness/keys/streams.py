@@ -11,10 +11,8 @@ from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named
-from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Size, Steps, Width
+from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Share, Size, Steps, Width
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
-
-Share = Annotated[NonNegativeFloat, Field(lt=1)]
 
 
 class StreamModel(Model):

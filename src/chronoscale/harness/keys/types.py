@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 LARGEST = 2**31 - 1  # of any count: products of a few of them fit into 64 bits
 WIDEST = 2**16
@@ -37,4 +37,5 @@ Size = Annotated[PositiveInt, Field(le=LARGEST)]
 Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
 Epochs = Annotated[tuple[NonNegativeInt, ...], LISTED]
 Width = Annotated[PositiveInt, Field(le=WIDEST)]
+Share = Annotated[NonNegativeFloat, Field(lt=1)]
 Counts = Annotated[tuple[Annotated[int, Field(le=LARGEST)], ...], LISTED]

@@ -11,6 +11,7 @@ from torch import Tensor
 from chronoscale.batching.signals.standardisation import Moments
 from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.streams.draws import derive_key
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.graph_blocks import GraphBlocks
 from chronoscale.real_exec.execution.losses import Losses
@@ -26,6 +27,7 @@ from chronoscale.strategies.signals.batches import VALIDATE
 from chronoscale.strategies.signals.stores import MEASURE
 from chronoscale.strategies.workload import Hyper
 
+DROPOUT = 4  # what a seed is for, beside what orders and streams draw
 SUMS = 2  # sum of errors and count of readings of an iteration, beside its gradients
 
 
@@ -123,6 +125,7 @@ class SignalProgram(Program):
         self.averaged = hyper.variant == "as-published"
         self.squared = hyper.loss == "mse"
         self.curriculum = hyper.curriculum
+        self._seed = context.settings.seed
         self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -139,9 +142,10 @@ class SignalProgram(Program):
         self._blocks = _BatchBlocks(self)
 
     @property
-    def graph_blocks(self) -> GraphBlocks:
-        """Return the rows of each batch of windows, from its readings to its gradients, as what a CUDA graph may hold."""
-        return self._blocks
+    def graph_blocks(self) -> GraphBlocks | str:
+        """Return the rows of each batch of windows, from its readings to its gradients, as what a CUDA graph may hold; why not, with
+        dropout."""
+        return "what dropout leaves out follows from the epoch, and is drawn anew for every batch" if self.model.dropout else self._blocks
 
     def size(self, unit: int) -> int:
         """Return how many windows of this rank a batch of the current epoch has. unit: the batch's number in the schedule."""
@@ -216,6 +220,9 @@ class SignalProgram(Program):
 
     def _forward(self, task: Task) -> None:
         batch = acquire(self.batch.pop(task.unit))
+        self.model.train(task.step != VALIDATE)
+        if self.model.dropout and self.model.training:
+            torch.manual_seed(derive_key(self._seed, DROPOUT, self.epoch, task.unit, self.rank))
         with torch.set_grad_enabled(task.step != VALIDATE):
             prediction, target = self._predict(batch)
             if task.step == VALIDATE:

@@ -77,5 +77,6 @@ def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], con
     item: data and hyper-parameters. schedule: of kind "windows". learner: the model with its optimiser.
     """
     feed, feeding = feed_of(item, schedule, context), SignalFeeding.of(schedule)
+    learner.model.standardise(feed.scale)
     deals = (feeding.training(feed.windows, item.hyper, schedule.ranks), feeding.validation(feed.windows, item.hyper, schedule.ranks))
     return SignalProgram(schedule, feed, learner, deals, item.hyper, context)

@@ -29,6 +29,8 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "hidden": model.hidden,
         "heads": model.heads,
         "calendar": model.calendar,
+        "times": model.times,
+        "dropout": int(model.dropout > 0),
         "parameters": model.parameters,
     }
     return Kernels.of_model("windows", model_key(workload), sizes)

@@ -28,7 +28,6 @@ class StreamShape(ModelShape):
     windows: int = 1  # each has a tree of its own
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
-    dropout: float = 0.0  # of attention, in training
 
     @property
     def slot(self) -> int:

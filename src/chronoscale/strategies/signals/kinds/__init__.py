@@ -1,0 +1,1 @@
+"""Kinds of forecasters, as planners count them."""
