@@ -98,7 +98,7 @@ def test_a_page_has_headings_and_units() -> None:
     page = report_folder.render(report)["index.html"].decode()
     for heading in ("AP", "best AP", "last AP (new nodes)", "last accuracy"):
         assert f'<th class="n">{heading}</th>' in page
-    assert "<h3>Test period</h3>" in page and '<td class="n">62.5 %</td>' in page and '<td class="n">0.9123</td>' in page
+    assert "<h3>Test period</h3>" in page and '<td class="n">62.50%</td>' in page and '<td class="n">0.9123</td>' in page
     assert "0.91234" in to_csv(run.table()) and "0.625" in to_csv(run.compared()) and "0.9123" in to_html(run.table())
     (section,) = json.loads(report_folder.render(report)["report.json"])["sections"]
     assert section["tables"]["errors"] == "tables/errors.csv"

@@ -37,9 +37,13 @@ class Score:
 
     def describe(self, value: float) -> str:
         """Describe a value of this score for people, as in "MAE 2.77"."""
+        return f"{self.title} {'undefined' if value != value else self.text(value)}"
+
+    def text(self, value: float) -> str:
+        """Return a value of this score as people read it everywhere: a share as per cent, "2.77%"; '–' where it is undefined."""
         if value != value:
-            return f"{self.title} undefined"
-        return f"{self.title} {value:.2%}" if self.format == "share" else f"{self.title} {value:.4g}"
+            return "–"
+        return f"{value:.2%}" if self.format == "share" else f"{value:,.4g}"
 
 
 SCORES: Mapping[str, Score] = {

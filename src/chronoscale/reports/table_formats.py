@@ -71,13 +71,15 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
     )
     for column, heading in headings.items()
 } | {
-    f"{front}{key}": (f"{front.replace('_', ' ')}{score.title}", _PERCENT if score.format == "share" else _finite(number))
+    f"{front}{key}": (f"{front.replace('_', ' ')}{score.title}", score.text if score.format == "share" else _finite(number))
     for key, score in SCORES.items()
     for front in ("", "best_", "last_")
 }
 
 
-def _plain(_: str, value: object) -> str:
+def _plain(name: str, value: object) -> str:
+    if isinstance(value, float) and (score := SCORES.get(name.removeprefix("best_").removeprefix("last_"))) and score.format == "share":
+        return score.text(value)
     return number(value) if isinstance(value, float) else str(value)
 
 

@@ -36,6 +36,12 @@ class Strategy(ABC):
     plans_incrementally: ClassVar[bool] = False  # it also plans `stretches`, so that an epoch need not be held
     solves: ClassVar[bool] = False  # planning takes what time it gets, so that a training run has to limit it
 
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """Keys of an experiment file, among those that only some strategies read, that this one reads, such as "training.cache_ratio"; None
+        where that is unknown, so that it may be any."""
+        return None
+
     @abstractmethod
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one training epoch on `ranks` ranks. costs: durations, for planners that choose by them. Raises UserError when the workload

@@ -123,6 +123,12 @@ class Signal:
         return int(self.absent.sum())
 
     @property
+    def readings(self) -> int:
+        """Number of readings that the signal has room for: of its values, without the channels that tell the time, which are never
+        missing."""
+        return len(self) * self.num_nodes * (self.num_channels - self.calendar)
+
+    @property
     def dead_sensors(self) -> Int64:
         """Nodes where some channel has not a single reading, int64, ascending. Channels of the calendar are never missing, so that they do
         not make up for one without readings."""

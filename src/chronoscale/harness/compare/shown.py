@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from chronoscale.datasets.scores import SCORES
+from chronoscale.datasets.scores import SCORES, Score
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, listed, places
 from chronoscale.harness.compare.scaling import scaling_sentences
 from chronoscale.harness.compare.sureness import TimesToTarget, times_to_target
@@ -82,7 +82,7 @@ def _known(value: float) -> float:
 
 def rounded_table(record: Mapping[str, Any]) -> pd.DataFrame:
     """Return the table of a comparison rounded for people, for the terminal and for pages. record: as `summary` returns it."""
-    title, cluster, shown = SCORES[record["score"]].title, record["cluster"], []
+    score, cluster, shown = SCORES[record["score"]], record["cluster"], []
     for row in record["strategies"]:
         span = f"{_time(row['low_s'])} to {_time(row['high_s'])}"
         shown.append(
@@ -97,9 +97,9 @@ def rounded_table(record: Mapping[str, Any]) -> pd.DataFrame:
                 "epochs": "" if row["epochs_to_target"] is None else f"{row['epochs_to_target']:g}",
                 "steps": row["steps"],
                 "targets": f"{row['targets']:,}",
-                f"best {title}": _number(row["best"], 4),
-                "at equal steps": _number(row["equal_steps"], 4),
-                **({f"test {title}": _number(row["test"], 4)} if row["test"] is not None else {}),
+                f"best {score.title}": _score(score, row["best"]),
+                "at equal steps": _score(score, row["equal_steps"]),
+                **({f"test {score.title}": _score(score, row["test"])} if row["test"] is not None else {}),
                 "rate": f"{row['learning_rate']:g}",
                 "memory": size(row["peak_bytes"]),
                 "moved": size(row["moved_bytes"]),
@@ -107,6 +107,10 @@ def rounded_table(record: Mapping[str, Any]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(shown)
+
+
+def _score(score: Score, value: float | None) -> str:
+    return score.text(NAN if value is None else value) if score.format == "share" else _number(value, 4)
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -55,7 +55,7 @@ def count_signal(signal: Signal, horizon: int) -> Facts:
         Fact("channels", channels, f"{channels:,}{calendar}"),
         Fact("edges", signal.edge_index.shape[1]),
         Fact("self-loops", int(np.count_nonzero(signal.edge_index[0] == signal.edge_index[1]))),
-        Fact("missing readings", missing, f"{missing:,} ({missing / max(signal.values.size, 1):.2%})"),
+        Fact("missing readings", missing, f"{missing:,} ({missing / max(signal.readings, 1):.2%})"),
         Fact("sensors without a reading", dead, f"{dead:,}" + (f": {dead_sensors(signal)}" if dead else "")),
         *_window_bytes((steps, sensors, channels), horizon, signal.values.dtype),
     ]

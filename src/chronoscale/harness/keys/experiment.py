@@ -210,6 +210,10 @@ class Experiment(Part):
                 raise UserError(f"{key}: expected one or more counts of at least 1, got {list(counts)}")
             if len(set(counts)) < len(counts):
                 raise UserError(f"{key}: each count once, got {list(counts)}")
+        if (slow := self.uncertainty.stragglers) is not None and slow.count > max(self.gpus):
+            raise UserError(
+                f"uncertainty.stragglers.count: {slow.count} slow {slow.of}s, and no more than {max(self.gpus)} GPUs are simulated (gpus)"
+            )
         if self.virtual and (self.device == "cuda" or self.launch == "graph"):
             raise UserError("virtual: true executes on the CPU; leave out device: cuda and launch: graph")
         if not self.strategies or len(set(self.strategies)) < len(self.strategies):

@@ -12,10 +12,11 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from chronoscale import modules
+from chronoscale.cuda_ext.sampling.cpu_topology import CpuTopology
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import NAME, Experiment, Model, named
 from chronoscale.harness.keys.families import FAMILIES, family_of_model
-from chronoscale.harness.keys.planners import planners, trains_on
+from chronoscale.harness.keys.planners import planners, trains_on, unread_sentences
 from chronoscale.simulator import presets
 from chronoscale.strategies.plugins import anchor_file, names_file
 from chronoscale.validation_messages import mistake, part_of
@@ -60,10 +61,21 @@ def check(data: Mapping[str, Any], where: str, folder: Path = Path()) -> Experim
         if (load_model := FAMILIES[experiment.family].load_model) is not None:
             load_model(experiment.model.name)
         presets.cluster(experiment.cluster)
-        planners(experiment)
+        if experiment.topology is not None:
+            _check_topology(experiment.topology)
+        named = planners(experiment)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+    for line in unread_sentences(experiment, named):
+        warnings.warn(line, ChronoscaleWarning, stacklevel=2)
     return experiment
+
+
+def _check_topology(file: str) -> None:
+    try:
+        CpuTopology.load(Path(file))
+    except UserError as error:
+        raise UserError(f"topology: {error}") from None
 
 
 def _anchor_model(data: dict[str, Any], folder: Path) -> dict[str, Any]:

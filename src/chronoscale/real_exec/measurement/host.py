@@ -35,9 +35,8 @@ def host_facts() -> dict[str, str]:
             values[package] = version(package)
         except PackageNotFoundError:
             values[package] = "not installed"
-    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if _has_git() else None
-    if git is not None and git.returncode == 0:
-        values["commit"] = git.stdout.strip()
+    if commit := _commit():
+        values["commit"] = commit
     return values
 
 
@@ -46,5 +45,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _has_git() -> bool:
-    return any((Path(folder) / "git").exists() for folder in os.environ.get("PATH", "").split(os.pathsep))
+def _commit() -> str:
+    """The commit of the working directory, shortened; '' outside of a repository, and where git is not there or cannot be executed."""
+    try:
+        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return git.stdout.strip() if git.returncode == 0 else ""

@@ -29,6 +29,10 @@ class SignalStrategy(Strategy):
     kind = "windows"
     prepares = True
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset()
+
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch on a signal. Raises UserError for another family or a series that is too short."""
         return batches.plan_epoch(self.name, workload, ranks, self.feeding)

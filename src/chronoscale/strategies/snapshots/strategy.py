@@ -29,6 +29,10 @@ class SnapshotStrategy(Strategy):
     family = "snapshots"
     everywhere: ClassVar[bool] = False  # every rank has a share of the snapshots of every iteration
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset()
+
     def refuses(self, hyper: Hyper) -> str:
         """Return why the strategy cannot train with these hyper-parameters ('' where it can): the loss of an edge needs the readouts of
         both ends, which ranks with samples or batches of nodes do not gather."""

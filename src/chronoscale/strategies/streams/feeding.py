@@ -50,6 +50,12 @@ class StreamFeeding:
         words = (UNIQUE if self.merged else SLOTS, COMPRESSED * self.compressed, self.placement, self.operators, BOUND * self.bound)
         return " ".join(word for word in (*words, PUBLISHED * self.published) if word)
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Keys of an experiment file that this feeding reads and others do not: of what is resident on the device, and of bound threads."""
+        resident = ("training.cache_ratio", "training.presample") * bool(self.placement)
+        return frozenset((*resident, *("training.presample", "topology") * self.bound))
+
     @classmethod
     def of(cls, schedule: Schedule) -> StreamFeeding:
         """Return how a schedule on an event stream feeds its batches, read from `Schedule.feeding`. Raises UserError for unknown text: the

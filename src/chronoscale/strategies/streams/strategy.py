@@ -44,6 +44,10 @@ class StreamStrategy(Strategy):
         """Whether the threads that sample are bound to processors (FAST §4.4)."""
         return self.feeding.bound
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return self.feeding.reads
+
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch on an event stream. Raises UserError for another family, and for a model that was not counted."""
         return epoch.plan_epoch(self.name, workload, ranks, self.feeding, self.ahead)

@@ -62,7 +62,7 @@ def missing_sentence(signal: Signal, label: str) -> str:
     count, dead = signal.missing_count, len(signal.dead_sensors)
     if not count:
         return ""
-    share = f"{count:,} of {signal.values.size:,} readings are missing ({count / signal.values.size:.2%})"
+    share = f"{count:,} of {signal.readings:,} readings are missing ({count / signal.readings:.2%})"
     silent = f", {dead} of {signal.num_nodes} sensors have none ({dead_sensors(signal)})" if dead else ""
     return f"dataset '{label}': {share}{silent}; they are read as the mean, and no loss or error counts them"
 

@@ -62,6 +62,27 @@ class Sharing:
         first = REPLICAS if self.replicated else PARTS
         return " ".join([first, self.synchronised, self.neighbours, *(flag for flag in FLAGS if getattr(self, flag))])
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Keys of an experiment file that ranks which share so read, and others do not."""
+        decayed, significant = self.neighbours.startswith("decay"), self.synchronised == "significant"
+        read = {
+            "partition": not self.replicated,
+            "shared": self.shared and not self.replicated,
+            "decay": not self.replicated or self.neighbours != "recent",
+            "theta": decayed or self.negatives,
+            "complete": self.neighbours != "recent",
+            "weight_cap": decayed,
+            "at_least_one": decayed,
+            "alpha": significant,
+            "sent": significant,
+            "adaptive": decayed or significant,
+            "remote_cache": self.cached,
+            "replicas": self.grouped,
+            "staleness": self.stale,
+        }
+        return frozenset(f"training.{key}" for key, reads in read.items() if reads)
+
     @classmethod
     def of(cls, schedule: Schedule) -> Sharing:
         """Return what the ranks of a schedule share, read from `Schedule.feeding`. Raises UserError for unknown text: the schedule is of

@@ -40,6 +40,10 @@ class SpreadStrategy(Strategy):
         """False: these strategies bind no sampling threads to processors."""
         return False
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return self.sharing.reads
+
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
         """Plan one epoch on an event stream whose node memory ranks share.
 
