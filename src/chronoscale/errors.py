@@ -7,10 +7,19 @@ import errno
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class UserError(Exception):
     """Wrong input. The message is one line: what, where, what was expected. Exit code 2."""
+
+
+class DamagedFileError(UserError):
+    """A file that this software wrote and cannot read again: its path, what is wrong with it, and the remedy."""
+
+    def __init__(self, path: Path, reason: str, remedy: str) -> None:
+        super().__init__(f"{path}: {reason}; {remedy}")
+        self.path, self.reason, self.remedy = path, reason, remedy
 
 
 class NotFiniteError(UserError):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from chronoscale.errors import MachineError, UserError
+from chronoscale.errors import DamagedFileError, MachineError, UserError
 from chronoscale.validation_messages import mistake
 
 AGAIN = "delete the run's folder and give its command again"
@@ -33,11 +33,11 @@ def reading(path: Path, kind: str, remedy: str = AGAIN) -> Iterator[None]:
     except (MachineError, MemoryError):
         raise
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file, a {kind} is expected; {remedy}") from None
+        raise DamagedFileError(path, f"no such file, a {kind} is expected", remedy) from None
     except Exception as error:
         if isinstance(error, UserError) and str(error).startswith(str(path)):
             raise
-        raise UserError(f"{path}: not a readable {kind} ({_why(error)}); {remedy}") from error
+        raise DamagedFileError(path, f"not a readable {kind} ({_why(error)})", remedy) from error
 
 
 def _why(error: Exception) -> str:

@@ -134,7 +134,7 @@ def array(*shape: int, dtype: str = "float64") -> Callable[[Path], None]:
     return lambda path: np.save(path, np.zeros(shape, dtype))
 
 
-# A file of a run, what happens to it, and what a report of the run says.
+# A file of a run, what happens to it, and what a report of the run says: of files of the run as such, in place of a report.
 RUNS = [
     ("status.json", emptied, r"not a readable status of a run \(command: required, and not there\)"),
     ("status.json", put('{"command": "bench", "digest": "x", "state": "done"}'), r"state: expected 'running' or 'complete' \(got 'done'\)"),
@@ -181,6 +181,15 @@ def run(sound: Path, tmp_path: Path) -> Run:
 @pytest.mark.parametrize(("file", "happens", "message"), RUNS)
 def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, message):
     happens(run.folder / file)
+    if "/" in file:
+        command("report", run.folder, "--out", tmp_path / "report", "--json")
+        report = json.loads(capsys.readouterr().out)
+        (note,) = [note for note in report["notes"] if "is damaged" in note]
+        assert note.startswith(f"{run.folder / file} is damaged, ") and note.endswith("; it is left out, and the rest is shown.")
+        assert re.search(message, note) and AGAIN not in note and report["sections"]
+        shown = Path(report["page"]).parent / "report.md"
+        assert "psg" in shown.read_text() and note.split(" is damaged")[0] in shown.read_text().replace("\\", "")
+        return
     command("report", run.folder, "--out", tmp_path / "report", expect=2)
     line = one_line(capsys)
     assert re.search(message, line) and str(run.folder) in line
@@ -193,6 +202,19 @@ def test_a_file_that_is_gone_gets_a_line(run, tmp_path, file):
     gone(run.folder / file)
     command("report", run.folder, "--out", tmp_path / "report")
     assert "was asked for more than its folder holds; not there: psg on" in (tmp_path / "report/report.md").read_text()
+
+
+def test_a_run_that_cannot_be_read_leaves_the_others(run, tmp_path, capsys):
+    """Its status is damaged; of a file that was damaged in the other one, too, the report says so."""
+    other = shutil.copytree(run.folder, tmp_path / "runs" / "other-bench-1")
+    emptied(run.folder / "status.json")
+    cut(other / "ranks-1/psg-losses.npy")
+    command("report", run.folder, other, "--out", tmp_path / "report", "--json")
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert notes[0].startswith(f"{run.folder} is left out: {run.folder}/status.json: not a readable status")
+    assert notes[1].startswith(f"{other}/ranks-1/psg-losses.npy is damaged, ")
+    (lack,) = [note for note in notes if "more than its folder holds" in note]
+    assert "psg on 1 rank (without psg-losses.npy)" in lack
 
 
 @pytest.mark.parametrize("happens", [emptied, cut, put("{}"), put("[]")])

@@ -14,6 +14,7 @@ from chronoscale import interruption
 from chronoscale.errors import ChronoscaleWarning, Interrupted, MachineError, UserError, in_words
 from chronoscale.harness.cli.commands import Commands
 from chronoscale.harness.cli.output import err
+from chronoscale.harness.runs import begun
 from chronoscale.real_exec.ranks.starter import Starter
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -39,6 +40,7 @@ def _warn(message: Warning | str, category: type[Warning], filename: str, lineno
 
 def main() -> None:
     """Run the command line. Exit code 0; 2 for a user's mistake, 1 for a failure of the machine, 130 for Ctrl-C, each in one line."""
+    begun.forget()
     warnings.showwarning = _warn
     warnings.simplefilter("always", ChronoscaleWarning)
     try:
@@ -70,6 +72,7 @@ def _failed(error: BaseException) -> int:
     """Print a failure in one line, and return its exit code. Reraises defects of this software, and exits that a command has chosen
     itself."""
     if isinstance(error, UserError):
+        begun.leave_nothing(error)
         return _say(f"error: {error}", 2)
     if isinstance(error, MachineError):
         return _say(f"error: {error}", 1)

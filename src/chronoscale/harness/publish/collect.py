@@ -61,6 +61,8 @@ class Collection:
             notes += training.notes
         elif run.status.command == "advise" and (run.folder / outcome.ASKED).exists():
             ranked, number = outcome.choices(run, experiment.advise, experiment.epochs), len(self.advice) + 1
+            if not ranked:
+                return notes
             notes += [f"{text}." for text in outcome.cautions(ranked)]
             self.advice.append(report_advice(ranked, experiment.advise.objective, f"advice{f'-{number}' * (number > 1)}", subject))
         elif run.status.command == "compare" and run.complete:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
+from chronoscale.harness.runs import begun
 from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
 from chronoscale.strategies.plugins import file_of, names_file
 
@@ -73,6 +74,7 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     numbers = (path.name.rsplit("-", 1)[1] for path in root.glob(f"{prefix}*"))
     number = 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
     run = Run(root / f"{prefix}{number}")
+    begun.remember(run)
     run.folder.mkdir(parents=True)
     run.lock()
     write_text(run.folder / GIVEN, given)
