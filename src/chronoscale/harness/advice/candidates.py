@@ -8,13 +8,13 @@ from math import prod
 from typing import Any
 
 from chronoscale.errors import UserError, unknown
-from chronoscale.harness.advice.candidate import Candidate
+from chronoscale.harness.advice.candidate import Candidate, value_text
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.keys.experiment_files import parse
 from chronoscale.harness.keys.families import family_of
-from chronoscale.harness.keys.planners import planners
+from chronoscale.harness.keys.planners import planners, unread_keys
 from chronoscale.simulator import presets
-from chronoscale.strategies.registry import of
+from chronoscale.strategies.registry import STRATEGIES, of
 
 MOST = 10_000  # candidates: of a second each, hours
 ELSEWHERE = {
@@ -28,7 +28,7 @@ ELSEWHERE = {
 }  # keys that no grid varies, and why
 EXECUTED = (
     "ranks", "repeats", "warmup", "attempts", "profile_epochs", "threads", "device", "share_gpu", "transfer_thread", "bus", "network",
-    "network_latency", "topology", "memory",
+    "network_latency", "hang_after", "virtual", "engine", "topology", "memory", "assumptions", "compare",
 )  # fmt: skip
 
 
@@ -118,7 +118,23 @@ def _settings(experiment: Experiment) -> list[Mapping[str, Any]]:
             raise UserError(f"advise.grid: {key}: no grid varies it; {ELSEWHERE.get(first, 'one file has one')}")
         if first in EXECUTED:
             raise UserError(f"advise.grid: {key}: it changes nothing that is simulated")
+        _changes(experiment, key, grid[key])
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def _changes(experiment: Experiment, key: str, values: tuple[Any, ...]) -> None:
+    """Raises UserError for a key of a grid that changes nothing that is simulated: plans read it by no hyper-parameter, or no strategy that
+    is compared reads it."""
+    varied = [variant(experiment, clusters(experiment)[0], {key: value}) for value in values]
+    if key.startswith("training.") and len({repr(each.hyper) for each in varied}) < min(len(values), 2):
+        raise UserError(f"advise.grid: {key}: it changes nothing that is simulated, {_listed(values)} alike")
+    compared = {name: STRATEGIES[name] for name in strategies(varied[0], "strategies" in experiment.model_fields_set) if name in STRATEGIES}
+    if compared and (readers := unread_keys(experiment, compared).get(key)):
+        raise UserError(f"advise.grid: {key}: it changes nothing with {', '.join(compared)}; strategies that read it: {', '.join(readers)}")
+
+
+def _listed(values: tuple[Any, ...]) -> str:
+    return " and ".join(map(value_text, values))
 
 
 def _priced(experiment: Experiment) -> None:

@@ -51,8 +51,25 @@ def cautions(choices: Sequence[Choice]) -> list[str]:
             sentences[f"{has}; more are as many of its machines as that takes"] = None
     if changed := [key for key in (choices[0].candidate.settings if choices else ()) if key.split(".")[0] in Experiment.work]:
         sentences[f"{', '.join(changed)}: what is learned changes with it, and no rank says how well"] = None
-    sentences.update(dict.fromkeys(_differences(choices)))
+    sentences.update(dict.fromkeys([*_differences(choices), *_without_effect(choices)]))
     return list(sentences)
+
+
+def _without_effect(choices: Sequence[Choice]) -> list[str]:
+    """Say of each key of the grid that it changed nothing, where candidates that differ in it alone all take the same time and memory."""
+    sentences = []
+    for key in choices[0].candidate.settings if choices else ():
+        figures: dict[str, list[tuple[object, ...]]] = {}
+        for choice in choices:
+            others = {other: value for other, value in choice.candidate.settings.items() if other != key}
+            point = choice.verdict.point
+            if point is not None:
+                same = repr((choice.candidate.cluster, choice.candidate.strategy, choice.candidate.gpus, others))
+                figures.setdefault(same, []).append((choice.hours, choice.verdict.epoch_s, point.peak_bytes, point.steps, point.targets))
+        groups = [group for group in figures.values() if len(group) > 1]
+        if groups and all(len(set(group)) == 1 for group in groups):
+            sentences.append(f"advise.grid: {key}: it changed nothing that was simulated")
+    return sentences
 
 
 def _differences(choices: Sequence[Choice]) -> list[str]:

@@ -171,6 +171,7 @@ def _prediction(run: Run, schedule: Schedule, name: str, measured: Sequence[Trac
 def _simulated(run: Run, experiment: Experiment, notes: list[str]) -> Iterator[StrategyResult]:
     notes += [f"{line[0].upper()}{line[1:]}." for line in points.engine_sentences(run)]
     notes += points.refused_sentences(run)
+    notes += [f"{line}." for line in points.endless_sentences(run)]
     notes += [f"{line}." for line in points.left_out_sentences(run)]
     assumed = assumed_of(run)
     for gpus, name in product(experiment.gpus, inventory.strategies(run, experiment)):

@@ -49,7 +49,8 @@ class ReadableRun:
     @property
     def notes(self) -> list[str]:
         """A sentence for each file that is left out."""
-        return [f"{self.run.folder / path} is damaged, {reason}; it is left out, and the rest is shown." for path, reason in self.left_out.items()]
+        files = {self.run.folder / path: reason for path, reason in self.left_out.items()}
+        return [f"{file} is damaged, {reason}; it is left out, and the rest is shown." for file, reason in files.items()]
 
 
 def collect_readable(given: Sequence[Run]) -> Report:

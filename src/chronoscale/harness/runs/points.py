@@ -100,6 +100,18 @@ def refused_sentences(run: Run) -> list[str]:
     return [f"{point.strategy} on {point.gpus} GPUs does not fit: {point.out_of_memory}" for point in points_of(run) if point.out_of_memory]
 
 
+def endless_sentences(run: Run) -> list[str]:
+    """Return a sentence for each strategy and number of GPUs on which no training came to its end, as GPUs failed too often, and how
+    often."""
+    endless = [point for point in points_of(run) if point.endured is not None and set(point.endured.ended) == {"endless"}]
+    return [
+        f"{point.strategy} on {point.gpus} GPU{'s' * (point.gpus > 1)}: no training comes to its end, each was given up after "
+        f"{point.endured.failures:,.0f} failures (failures.mtbf_s is in seconds; work is kept after checkpoint_every iterations)"
+        for point in endless
+        if point.endured is not None
+    ]
+
+
 def engine_sentences(run: Run) -> list[str]:
     """Return a sentence, in a list, on a run in which SimPy has replayed anything; [] where the native library replayed everything."""
     slowly = any(point.engine == "simpy" for point in points_of(run))

@@ -10,7 +10,7 @@ from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.assumed import conclusion_sentences
-from chronoscale.harness.runs.points import engine_sentences, left_out_sentences, refused_sentences, streamed_sentences
+from chronoscale.harness.runs.points import endless_sentences, engine_sentences, left_out_sentences, refused_sentences, streamed_sentences
 from chronoscale.harness.simulate.assumed import simulate_assumed
 from chronoscale.harness.simulate.simulation import assumed_setting
 from chronoscale.harness.simulate.simulation import simulate as run_simulation
@@ -40,5 +40,5 @@ def simulate(experiment: Experiment, file: Path, root: Path, as_json: bool, dask
         elif len(assumptions):
             which = f"what the answers on {max(experiment.gpus)} GPUs rest on"
             print_table(assumptions, f"{which}: the epoch, without what is uncertain, at both ends of an assumption", as_json)
-    notes = [left_out_sentences, streamed_sentences, engine_sentences, refused_sentences]
+    notes = [left_out_sentences, streamed_sentences, engine_sentences, endless_sentences, refused_sentences]
     close(run, [*conclusion_sentences(run), *(line for sentences in notes for line in sentences(run))])
