@@ -114,6 +114,8 @@ def _anywhere(keys: dict[str, Any]) -> dict[str, Any]:
         data["path"] = str(Path(path).absolute())
     elif path:
         data["path"] = [str(Path(file).absolute()) for file in path]
+    if isinstance(graph := data.get("graph"), dict) and isinstance(path := graph.get("path"), str):
+        data["graph"] = graph | {"path": str(Path(path).absolute())}
     for key, is_file in (("cluster", presets.is_file), ("costs", lambda name: name not in ("auto", "datasheet", "fitted"))):
         if is_file(name := anywhere.get(key, "auto")):
             anywhere[key] = str(Path(name).absolute())

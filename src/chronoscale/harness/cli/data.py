@@ -8,13 +8,17 @@ from typing import Annotated
 
 import typer
 
+from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import generators
 from chronoscale.errors import Interrupted, UserError
-from chronoscale.harness.cli.options import AsJson, Form, Settings, Sort, Strict, settings
+from chronoscale.harness.cli.options import AsJson, Form, Graph, Settings, Sort, Strict, settings
 from chronoscale.harness.cli.output import err
+from chronoscale.harness.data.description import HORIZON
+from chronoscale.harness.data.graphs import require_signal, with_graph
 from chronoscale.harness.display.fact import facts_of
+from chronoscale.harness.keys.graphs import parse_graph
 
 
 def get(
@@ -67,13 +71,18 @@ def convert(
     sort: Sort = False,
     strict: Strict = False,
     option: Settings = None,
+    graph: Graph = None,
     as_json: AsJson = False,
 ) -> None:
     """Read any known format and write it as a folder of memory-mappable columns, with an account of how it was understood."""
     for source in sources:
         if not source.exists():
             raise UserError(f"{source}: no such file or folder")
+    keys = None if graph is None else parse_graph(graph)
     dataset = open_dataset(sources, form, **settings(option, sort, strict))
+    if keys is not None:
+        signal = require_signal(dataset, "--graph")
+        dataset = with_graph(signal, keys, Windows(len(signal), HORIZON, HORIZON).training_steps)
     store.save(out, dataset)
     if not as_json:
         for fact in facts_of(dataset.account):

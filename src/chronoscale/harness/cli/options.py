@@ -31,6 +31,15 @@ Settings = Annotated[
         show_default=False,
     ),
 ]
+Graph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="KEYS",
+        help="Build a signal's graph: '{kind: knn, path: sensors.csv}'; keys as under dataset.graph.",
+        show_default=False,
+    ),
+]
 RUNS, RESULTS = Path("runs"), Path("results")
 
 

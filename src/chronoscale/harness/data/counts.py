@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from chronoscale.batching.signals.windows import Windows
+from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.entries import Published
+from chronoscale.datasets.signals.graphs.graph_counts import GraphCounts
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
@@ -55,9 +57,20 @@ def count_signal(signal: Signal, horizon: int) -> Facts:
         Fact("channels", channels, f"{channels:,}{calendar}"),
         Fact("edges", signal.edge_index.shape[1]),
         Fact("self-loops", int(np.count_nonzero(signal.edge_index[0] == signal.edge_index[1]))),
+        *_graph_counts(signal),
         Fact("missing readings", missing, f"{missing:,} ({missing / max(signal.readings, 1):.2%})"),
         Fact("sensors without a reading", dead, f"{dead:,}" + (f": {dead_sensors(signal)}" if dead else "")),
         *_window_bytes((steps, sensors, channels), horizon, signal.values.dtype),
+    ]
+
+
+def _graph_counts(signal: Signal) -> Facts:
+    counts = GraphCounts.of(signal)
+    alone, most = len(counts.isolated), int(counts.neighbours.max(initial=0))
+    return [
+        Fact("neighbours a sensor", counts.mean_degree, f"{counts.mean_degree:.1f} in the mean, {most:,} at most"),
+        Fact("isolated sensors", alone, f"{alone:,}" + (f": {_first_names(signal, counts.isolated)}" if alone else "")),
+        Fact("components", counts.components),
     ]
 
 
@@ -66,9 +79,12 @@ def dead_sensors(signal: Signal) -> str:
 
     Returns '' where every sensor has one.
     """
-    dead = signal.dead_sensors
-    first = (dead if signal.node_ids is None else signal.node_ids[dead])[:DEAD_SENSORS].tolist()
-    return ", ".join(map(str, first)) + (", …" if len(dead) > DEAD_SENSORS else "")
+    return _first_names(signal, signal.dead_sensors)
+
+
+def _first_names(signal: Signal, sensors: Int64) -> str:
+    first = (sensors if signal.node_ids is None else signal.node_ids[sensors])[:DEAD_SENSORS].tolist()
+    return ", ".join(map(str, first)) + (", …" if len(sensors) > DEAD_SENSORS else "")
 
 
 def printed_sizes(counts: Published, horizon: int) -> Facts:

@@ -69,6 +69,11 @@ class Data(Part):
         return (self.path,) if isinstance(self.path, str) else self.path or ()
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """Files that the dataset is made of, by whose content runs are told apart: its paths, and others that its keys name."""
+        return self.files
+
+    @property
     def label(self) -> str:
         """Name of the dataset for people: its catalogue name, or its file's."""
         return self.name or Path(self.files[0]).stem

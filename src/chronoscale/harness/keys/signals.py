@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
+from chronoscale.harness.keys.graphs import GraphKeys
 from chronoscale.harness.keys.types import Names, Share, Size, Steps, Width
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.workload import Hyper
@@ -21,11 +22,16 @@ class SignalData(Data):
         None,
         description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
     )
+    graph: GraphKeys | None = Field(None, description="of the sensors, built from what is at hand; without it, the file's own")
 
     @property
     def changed(self) -> bool:
         """Whether a key changes the readings from what they are in the file, so that they have to be stored anew."""
-        return any(given is not None for given in (self.missing, self.time_of_day, self.calendar))
+        return any(given is not None for given in (self.missing, self.time_of_day, self.calendar, self.graph))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.files if self.graph is None or self.graph.path is None else (*self.files, self.graph.path)
 
 
 def _published(key: str) -> str:

@@ -65,7 +65,7 @@ def _work(experiment: Experiment, environment: Mapping[str, str]) -> Facts:
     facts = {"model": title_of(name), "dataset": experiment.dataset.label}
     for part in ({"dataset": dataset}, model, training, data):
         facts |= dict(_leaves(part, ""))
-    for file in (*experiment.dataset.files, *experiment.modules, *[file_of(name)] * names_file(name)):
+    for file in (*experiment.dataset.sources, *experiment.modules, *[file_of(name)] * names_file(name)):
         facts[f"content of {file}"] = environment.get(file, "")[:DIGITS]
     return _known(facts)
 

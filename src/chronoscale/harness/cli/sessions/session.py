@@ -23,7 +23,7 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, machine:
     file: the experiment's. root: folder of runs. machine: facts of hardware and software that the run records, and has to share with one
     that is taken up, beside the content of the files that the experiment names.
     """
-    files = [*experiment.dataset.files, experiment.cluster, experiment.costs]  # names that are of no file are left out
+    files = [*experiment.dataset.sources, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here = dict(machine) | fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
     run, resumed = start(root, command, experiment, file.read_text(), here)
     if resumed:

@@ -11,15 +11,17 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.generators import build_traffic
 from chronoscale.datasets.generate.specs import TrafficSpec
 from chronoscale.datasets.signals.calendar import with_time_of_day
+from chronoscale.datasets.signals.graphs.graph_kinds import GRAPHS
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.data.counts import dead_sensors
+from chronoscale.harness.data.graphs import with_graph
 from chronoscale.harness.data.opening import open_data, stream_refusal
 from chronoscale.harness.keys.signals import SignalData, SignalExperiment
 from chronoscale.harness.runs.run_folder import Run
-from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
 from chronoscale.strategies.workload import Workload
 
 DEGREE = 10  # edges a sensor where a paper prints none
@@ -51,7 +53,26 @@ def load_signal(experiment: SignalExperiment) -> Signal:
         signal = signal.mark_missing(data.missing)
     if data.time_of_day is not None:
         signal = with_time_of_day(signal, data.time_of_day)
+    if data.graph is not None:
+        hyper = experiment.hyper
+        signal = with_graph(signal, data.graph, Windows(len(signal), hyper.window, hyper.horizon).training_steps)
     return signal
+
+
+def require_graph(signal: Signal, experiment: SignalExperiment) -> None:
+    """Raises UserError where a model is to compute along edges between sensors, there are none, and nothing says that this is meant."""
+    model, graph = experiment.model.name, experiment.dataset.graph
+    if not FORECASTERS[model].reads_graph or (graph is not None and graph.kind == "none"):
+        return
+    if not (signal.edge_index[0] != signal.edge_index[1]).any():
+        label = experiment.dataset.label
+        others = ", ".join(name for name, kind in FORECASTERS.items() if not kind.reads_graph)
+        raise UserError(
+            f"dataset '{label}' has no edge between sensors, and model '{model}' reads the graph: say how to build one by "
+            "dataset: {graph: {kind: distance, path: FILE}}, where FILE has the sensors' coordinates or distances, or by another kind "
+            f"({', '.join(kind for kind in GRAPHS if kind not in ('distance', 'none'))}); kind: none says that this is meant, and "
+            f"{others} do without"
+        )
 
 
 def missing_sentence(signal: Signal, label: str) -> str:
@@ -86,6 +107,7 @@ def store_signal(experiment: SignalExperiment, run: Run) -> Path:
     folder = Path(data.files[0]).absolute() if in_place else run.piece("data", make) / "signal"
     signal = map_signal(folder)
     Windows(len(signal), experiment.training.window, experiment.training.horizon)
+    require_graph(signal, experiment)
     if not (run.folder / NOTE).exists() and (note := missing_sentence(signal, data.label)):
         warnings.warn(note, ChronoscaleWarning, stacklevel=2)
         run.write(NOTE, asdict(MissingReadings(note)))
@@ -126,9 +148,12 @@ def workload(experiment: SignalExperiment) -> Workload:
         edges = build_traffic(spec, str(data.name), experiment.seed).graph()[0].shape[1]
         stats = SignalStatistics(spec.steps, spec.sensors, spec.channels, edges, calendar=spec.channels - 1)
     elif data.name is not None and catalogue.entry(data.name).origin == "published":
+        if data.graph is not None:
+            raise UserError(f"dataset.graph: the readings of '{data.name}' are not at hand, so that there is nothing to build a graph of")
         stats = _printed(data.name)
     else:
         signal = load_signal(experiment)
+        require_graph(signal, experiment)
         if note := missing_sentence(signal, data.label):
             warnings.warn(note, ChronoscaleWarning, stacklevel=2)
         stats = statistics_of(signal)

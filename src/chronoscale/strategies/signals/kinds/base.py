@@ -95,6 +95,11 @@ class ForecasterKind:
         return "dropout" in self.published
 
     @property
+    def reads_graph(self) -> bool:
+        """Whether it computes along the edges of the sensors' graph."""
+        return self.spatial not in ("attention", "none")
+
+    @property
     def diffuses(self) -> bool:
         """Whether the model diffuses over the sensors' graph, in `hops` steps."""
         return self.spatial == "diffusion"

@@ -1,0 +1,1 @@
+"""Graphs of sensors: built from coordinates, distances, readings, a grid or a file."""
