@@ -41,7 +41,7 @@ class GraphKeys(Part):
     @model_validator(mode="after")
     def _read(self) -> GraphKeys:
         read = {field.name: field for field in fields(GRAPHS[self.kind])}
-        for key in sorted(self.model_fields_set - {"kind"}):
+        for key in self._given:
             if key not in read:
                 raise UserError(f"graph.{key}: kind {self.kind} does not read it; it reads {', '.join(read) or 'nothing'}")
         for name, field in read.items():
@@ -51,10 +51,14 @@ class GraphKeys(Part):
         return self
 
     @property
+    def _given(self) -> dict[str, object]:
+        """The keys beside the kind that have a value, in their order; a run's record has the others, too, without one."""
+        return {name: value for name in type(self).model_fields if name != "kind" and (value := getattr(self, name)) not in (None, ())}
+
+    @property
     def recipe(self) -> GraphRecipe:
         """The recipe, which builds the graph of a signal."""
-        given = {name: getattr(self, name) for name in self.model_fields_set - {"kind"} if getattr(self, name) is not None}
-        return GRAPHS[self.kind](**given)
+        return GRAPHS[self.kind](**self._given)
 
 
 def parse_graph(text: str) -> GraphKeys:

@@ -34,7 +34,7 @@ class GraphCounts:
         src, dst = signal.edge_index.astype(np.int64)
         apart = src != dst
         ends = np.concatenate([src[apart], dst[apart]]), np.concatenate([dst[apart], src[apart]])
-        both = coo_array((np.ones(ends[0].size, np.int8), ends), (signal.num_nodes,) * 2).tocsr()  # sums what comes twice into one entry
+        both = coo_array((np.ones(ends[0].size, np.int32), ends), (signal.num_nodes,) * 2).tocsr()  # sums what comes twice into one entry
         neighbours = np.diff(both.indptr).astype(np.int64)
         components = int(connected_components(both, directed=False)[0])
         return cls(int(apart.sum()), neighbours, np.flatnonzero(neighbours == 0).astype(np.int64), components)
