@@ -121,7 +121,7 @@ def test_traffic_arrays(tmp_path):
     assert_array_equal(signal.values, values)
     assert_array_equal(signal.edge_index, [[0, 1], [1, 2]])
     assert_array_equal(signal.edge_weight, [1, 0.5])
-    np.save(tmp_path / "pems_adj_mat.npy", np.eye(2))
+    np.save(tmp_path / "pems_adj_mat.npy", np.eye(4))
     with pytest.raises(UserError, match=r"pems_adj_mat\.npy: expected 3 x 3"):
         open_dataset(tmp_path / "pems_node_values.npy")
     whole = (tmp_path / "pems_node_values.npy").read_bytes()

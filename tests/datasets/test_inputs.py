@@ -70,7 +70,7 @@ REFUSED = [
     Refused("e.npz", EVENTS, ("ignore: no array 'lat'",), {"ignore": "lat"}),
     Refused("e.npz", EVENTS | {"t": np.array([1, 2**64 - 1], np.uint64)}, ("t: 18446744073709551615 is beyond int64",)),
     Refused("x.npz", GRAPH, ("weight: no array 'count'; found edge_index, x",), {"weight": "count"}),
-    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'columns'", "valid: ignore, missing"), {"columns": "src,dst"}),
+    Refused("x.npz", GRAPH, ("unknown option of format 'npz': 'columns'", "valid: axes, ignore, missing"), {"columns": "src,dst"}),
     Refused("c.json", '{"edges": [[0, 1.5]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, true]], "FX": [[1, 2]]}', ("edges: expected a rectangular array of integers",)),
     Refused("c.json", '{"edges": [[0, 1]], "FX": [["1", 2]]}', ("FX: expected a rectangular array of numbers",)),

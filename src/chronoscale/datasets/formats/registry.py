@@ -10,12 +10,15 @@ from typing import Any
 from chronoscale.datasets.formats.event_order import order_policy
 from chronoscale.datasets.formats.options import validate_options
 from chronoscale.datasets.formats.readers import (
+    basicts,
     dcrnn,
     jodie,
     konect,
+    largest,
     network_repository,
     node_values,
     npz,
+    pems,
     plain,
     pygt,
     snap,
@@ -25,6 +28,7 @@ from chronoscale.datasets.formats.readers import (
     tgl,
     tgn,
 )
+from chronoscale.datasets.formats.tables.hdf_table import SUFFIXES
 from chronoscale.datasets.formats.tables.lines import first_line
 from chronoscale.datasets.formats.tables.roles import FieldCountError
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths
@@ -55,13 +59,16 @@ STORED = "store"  # keeps what the reader before it has said
 
 # The first that matches reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
+    "basicts": Format("folder of BasicTS: data.dat, desc.json", basicts.matches, basicts.read),
     STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir() and not tgl.is_folder(path), stored.read),
     "tgb": Format("Temporal Graph Benchmark, tgbl-*_edgelist.csv", tgb.matches, tgb.read),
+    "pems": Format("PEMS03, 04, 07 or 08: npz beside a csv of roads", pems.matches, pems.read),
     "npz": Format("NumPy archive: snapshots, events or signal", lambda path, first: path.suffix == ".npz", npz.read),
     "node_values": Format(
         "PyTorch Geometric Temporal node_values.npy", lambda path, first: path.name.endswith(node_values.SUFFIX), node_values.read
     ),
-    "dcrnn": Format("DCRNN's HDF5 beside adj_mx.pkl", lambda path, first: path.suffix in dcrnn.SUFFIXES, dcrnn.read),
+    "largest": Format("LargeST's HDF5 beside *_rn_adj.npy", largest.matches, largest.read),
+    "dcrnn": Format("DCRNN's HDF5 beside adj_mx.pkl", lambda path, first: path.suffix in SUFFIXES, dcrnn.read),
     "pygt": Format("PyTorch Geometric Temporal JSON", lambda path, first: first.lstrip().startswith("{"), pygt.read),
     "network_repository": Format(
         "Network Repository .edges",
@@ -85,7 +92,7 @@ def detect(path: str | Path) -> str:
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    first = "" if path.is_dir() or path.suffix in (".npz", ".npy", *dcrnn.SUFFIXES) else first_line(path)
+    first = "" if path.is_dir() or path.suffix in (".npz", ".npy", *SUFFIXES) else first_line(path)
     for name, form in FORMATS.items():
         if form.matches(path, first):
             return name

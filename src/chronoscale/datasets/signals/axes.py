@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chronoscale.errors import UserError
 
-TimeFirst, SensorsFirst = Literal["time,sensors"], Literal["sensors,time"]
+Readings = TypeVar("Readings", bound=NDArray[Any])
+SENSORS_FIRST = "sensors,time"
 Axes = Annotated[
     Literal["time,sensors", "sensors,time"] | None, "order of the readings' axes; without it time is first, where nothing speaks against it"
 ]
@@ -18,7 +19,7 @@ SAMPLE = 1024  # steps and sensors that are looked at
 FEWEST = 10  # steps and sensors, below which smoothness says nothing
 
 
-def time_first(values: NDArray[Any], axes: str | None, at_least: int = 0, exactly: int | None = None) -> NDArray[Any]:
+def time_first(values: Readings, axes: str | None, at_least: int = 0, exactly: int | None = None) -> Readings:
     """Return readings [T, N] or [T, N, C], of an array whose first two axes are `axes`; None: time and then sensors, unless this is
     implausible, which is asked about.
 
@@ -26,8 +27,8 @@ def time_first(values: NDArray[Any], axes: str | None, at_least: int = 0, exactl
     graph has as many nodes as the first axis and not as the second, and where the graph does not tell and the second axis is the smoother
     one (`swapped_reason`): with the option that reads the array the other way, and the one that says that this is meant.
     """
-    if axes == "sensors,time":
-        return np.ascontiguousarray(np.swapaxes(values, 0, 1))
+    if axes == SENSORS_FIRST:
+        return np.ascontiguousarray(np.swapaxes(values, 0, 1))  # type: ignore[return-value]
     if axes is None and (reason := swapped_reason(values, at_least, exactly)):
         raise UserError(
             f"readings {list(values.shape)} look like [sensors, time], where [time, sensors] is expected: {reason}; the option "
@@ -39,30 +40,27 @@ def time_first(values: NDArray[Any], axes: str | None, at_least: int = 0, exactl
 def swapped_reason(values: NDArray[Any], at_least: int = 0, exactly: int | None = None) -> str:
     """Return why the axes of readings [T, N] or [T, N, C] look swapped, in words; '' where they do not.
 
-    The graph decides where it can: `exactly` or `at_least` as for `time_first`. Else smoothness does: von Neumann's ratio, the mean square
-    of successive differences over twice the variance about the series' mean (0: smooth, 1: in no order), is small along time and about 1
-    along sensors in any order. Axes look swapped where the ratio along the first axis is SMOOTHER times that along the second and steps
-    are fewer than sensors, or SMOOTHER_TALL times. Channel 0, at most SAMPLE steps and sensors; not below FEWEST of either.
+    The graph decides where it can, by having as many nodes as one axis (`exactly` or `at_least` as for `time_first`). Else smoothness does:
+    von Neumann's ratio, the mean square of successive differences over twice the variance about the series' mean (0: smooth, 1: in no
+    order), is small along time and about 1 along sensors in any order. Axes look swapped where the ratio along the first axis is SMOOTHER
+    times that along the second and steps are fewer than sensors, or edges name more nodes than there are sensors, or SMOOTHER_TALL times.
+    Channel 0, at most SAMPLE steps and sensors; not below FEWEST of either.
     """
     steps, sensors = values.shape[:2]
-    if steps == sensors:
-        nodes = None
-    else:
-        nodes = exactly if exactly is not None else at_least if at_least in (steps, sensors) or at_least > sensors else None
-    if nodes is not None and nodes > 0:
-        return f"the graph has {nodes:,} nodes" if nodes == steps or (exactly is None and sensors < nodes <= steps) else ""
+    nodes = exactly if exactly is not None else at_least if at_least in (steps, sensors) else None
+    if nodes is not None and steps != sensors:
+        return f"the graph has {nodes:,} nodes" if nodes == steps else ""
     sample = values[:SAMPLE, :SAMPLE]
     sample = (sample[:, :, 0] if sample.ndim == 3 else sample).astype(np.float64)
     if min(sample.shape) < FEWEST:
         return ""
     along_time, along_sensors = (_von_neumann_ratio(sample, axis) for axis in (0, 1))
-    factor = SMOOTHER if steps < sensors else SMOOTHER_TALL
+    factor = SMOOTHER if steps < sensors or at_least > sensors else SMOOTHER_TALL
     if not along_time >= factor * along_sensors:
         return ""
     few = f"fewer steps ({steps:,}) than sensors ({sensors:,}), and " if steps < sensors else ""
-    return (
-        f"{few}readings change less from sensor to sensor ({along_sensors:.2g} of their variance) than from step to step ({along_time:.2g})"
-    )
+    ratios = f"{along_sensors:.2g} of their variance) than from step to step ({along_time:.2g})"
+    return f"{few}readings change less from sensor to sensor ({ratios}"
 
 
 def _von_neumann_ratio(values: NDArray[np.float64], axis: int) -> float:

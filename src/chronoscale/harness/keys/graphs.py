@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
@@ -51,7 +51,7 @@ class GraphKeys(Part):
         return self
 
     @property
-    def _given(self) -> dict[str, object]:
+    def _given(self) -> dict[str, Any]:
         """The keys beside the kind that have a value, in their order; a run's record has the others, too, without one."""
         return {name: value for name in type(self).model_fields if name != "kind" and (value := getattr(self, name)) not in (None, ())}
 

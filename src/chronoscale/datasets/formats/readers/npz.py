@@ -15,6 +15,7 @@ from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import MAX_NODES, Int64, find_not_finite, require, require_ids
 from chronoscale.datasets.formats.event_order import EventOrder, OrderPolicy, Sort, Strict, order_policy
 from chronoscale.datasets.formats.signal_options import Missing, TimeOfDay, apply_signal_options
+from chronoscale.datasets.signals.axes import Axes, time_first
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence, require_classes
 from chronoscale.datasets.streams.events import EventStream
@@ -29,6 +30,7 @@ def read(
     values: Annotated[str | None, "key of a signal's readings; x without it"] = None,
     weight: Annotated[str | None, "key of its edges' weights; edge_weight without it, where there is one"] = None,
     ignore: Annotated[str | tuple[str, ...], "keys of arrays that are meant to be left out"] = (),
+    axes: Axes = None,
     missing: Missing = None,
     time_of_day: TimeOfDay = False,
     sort: Sort = False,
@@ -39,10 +41,11 @@ def read(
     - snapshots: src, dst [E], ptr [T+1], num_nodes, and if present weight [E], snapshot [T] (labels, integers or `YYYY-MM`), classes [N]
       (of nodes, from 0; -1: unlabelled);
     - events: src, dst, t [M], num_nodes or node_names [N]; other numeric [M] or [M, D] arrays become features, in the archive's order;
-    - signal: `values` [T, N] or [T, N, C] (NaN: no reading), edge_index [2, E], and if present `weight` [E].
+    - signal: `values` [T, N] or [T, N, C] (NaN: no reading), and if present edge_index [2, E] and `weight` [E]; without edge_index there is
+      no edge. axes: order of the readings' first two.
 
     Warns of arrays that are not read and not named by `ignore`. Raises UserError naming the file, and the key where one is missing or
-    wrong.
+    wrong, and where the axes of a signal look swapped.
     """
     path = Path(path)
     arrays = read_archive(path)
@@ -52,13 +55,13 @@ def read(
             raise UserError(f"{path}: {option}: no array '{key}'; found {', '.join(sorted(arrays)) or 'none'}")
     selected = {key: array for key, array in arrays.items() if key not in left_out}
     try:
-        if {values or "x", "edge_index"} <= selected.keys():
-            signal, read = _read_signal(path, selected, values or "x", weight)
+        if _is_signal(selected, values or "x"):
+            signal, read = _read_signal(path, selected, values or "x", weight, axes)
             return apply_signal_options(replace(signal, account=_describe(path, arrays, read, left_out)), missing, time_of_day)
-        signal_options = {"values": values, "weight": weight, "missing": missing, "time_of_day": time_of_day or None}
+        signal_options = {"values": values, "weight": weight, "axes": axes, "missing": missing, "time_of_day": time_of_day or None}
         if unused := [name for name, value in signal_options.items() if value is not None]:
             raise UserError(
-                f"{unused[0]}: an option of a signal, which needs {values or 'x'} and edge_index; found {', '.join(sorted(arrays))}"
+                f"{unused[0]}: an option of a signal, and there are src and dst, or no {values or 'x'}; found {', '.join(sorted(arrays))}"
             )
         if {"src", "dst", "ptr"} <= selected.keys():
             snapshots, read = _read_snapshots(path, selected)
@@ -68,7 +71,14 @@ def read(
             return replace(events, account={**_describe(path, arrays, read, left_out), **events.account})
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    raise UserError(f"{path}: expected the keys src, dst, ptr or src, dst, t or x, edge_index; found {', '.join(sorted(arrays)) or 'none'}")
+    readings = [key for key, array in selected.items() if array.ndim in (2, 3) and array.dtype.kind in "iuf" and key != "edge_index"]
+    hint = f"; if {readings[0]} has a signal's readings, say so by the option values={readings[0]}" if len(readings) == 1 else ""
+    raise UserError(f"{path}: expected the keys src, dst, ptr or src, dst, t or x; found {', '.join(sorted(arrays)) or 'none'}{hint}")
+
+
+def _is_signal(arrays: Arrays, values: str) -> bool:
+    """Whether there are readings, and not the columns of snapshots or events, of which what is called so may be a feature."""
+    return values in arrays and ("edge_index" in arrays or not {"src", "dst"} <= arrays.keys())
 
 
 def _describe(path: Path, arrays: Arrays, read: list[str], left_out: list[str]) -> Account:
@@ -120,16 +130,18 @@ def _read_events(path: Path, arrays: Arrays, order: OrderPolicy) -> tuple[EventS
     return stream, read + [f"{key} (feature)" for key in extra]
 
 
-def _read_signal(path: Path, arrays: Arrays, values: str, weight: str | None) -> tuple[Signal, list[str]]:
+def _read_signal(path: Path, arrays: Arrays, values: str, weight: str | None, axes: str | None) -> tuple[Signal, list[str]]:
     x = _number_array(arrays, values, "iuf", 2, 3)
     exact = x.dtype.itemsize > 4 or (x.dtype.kind in "iu" and x.dtype.itemsize == 4 and np.abs(x).max(initial=0) > 2**24)
     x = x.astype(np.float64 if exact else np.float32)
-    edge_index = _number_array(arrays, "edge_index", "iu", 2)
+    edge_index = _number_array(arrays, "edge_index", "iu", 2) if "edge_index" in arrays else np.zeros((2, 0), np.int64)
+    x = time_first(x, axes, int(edge_index.max(initial=-1)) + 1)
     require_ids(edge_index.ravel(), "edge_index", x.shape[1])
     key = weight or "edge_weight"
     edge_weight = _number_array(arrays, key, "iuf", 1).astype(np.float32) if key in arrays else None
     signal = Signal.from_readings(x if x.ndim == 3 else x[:, :, None], edge_index.astype(np.int32), edge_weight, name=path.parent.name)
-    return signal, [f"{values} (values)", "edge_index", *([f"{key} (weight)"] if key in arrays else [])]
+    graph = ["edge_index"] * ("edge_index" in arrays) + [f"{key} (weight)"] * (key in arrays)
+    return signal, [f"{values} (values)", *graph]
 
 
 def _number_array(arrays: Arrays, key: str, kinds: str, *dimensions: int) -> NDArray[Any]:

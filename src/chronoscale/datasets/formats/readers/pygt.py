@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.formats.signal_options import Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.formats.tables.lines import damage_error, read_bytes
+from chronoscale.datasets.signals.axes import Axes, time_first
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
@@ -18,12 +19,12 @@ READINGS = ("FX", "block")  # chickenpox; windmill output
 READ = ("edges", "weights", *READINGS)
 
 
-def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
+def read(path: str | Path, *, axes: Axes = None, missing: Missing = None, time_of_day: TimeOfDay = False) -> Signal:
     """Read a dataset of PyTorch Geometric Temporal's JSON files (a static graph and readings at its nodes) as a signal; one channel unless
     the readings have a third axis.
 
     Readings that are null, NaN or equal to `missing` are missing. The file has no times: `time_of_day` is steps a day, from midnight on.
-    Raises UserError naming file and key.
+    axes: order of the readings' first two. Raises UserError naming file and key, and where axes look swapped.
     """
     path = Path(path)
     try:
@@ -42,6 +43,10 @@ def read(path: str | Path, *, missing: Missing = None, time_of_day: TimeOfDay = 
     edges = edges if edges.size else np.zeros((0, 2), np.int32)
     if values.ndim not in (2, 3) or edges.ndim != 2 or edges.shape[1] != 2:
         raise UserError(f"{path}: expected {keys[0]} [T, N] or [T, N, C] and edges [E, 2], found {values.shape} and {edges.shape}")
+    try:
+        values = time_first(values, axes, int(edges.max(initial=-1)) + 1)
+    except UserError as error:
+        raise UserError(f"{path}: {keys[0]}: {error}") from None
     names = content.get("node_ids", ())
     if names and (not isinstance(names, dict | list) or len(names) != values.shape[1]):
         counted = len(names) if isinstance(names, dict | list) else repr(names)[:40]
