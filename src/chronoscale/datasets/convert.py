@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int64
@@ -60,6 +62,7 @@ def _snapshots(events: EventStream, ptr: Int64, labels: Int64, cumulative: bool,
         raise UserError("cumulative and sliding exclude each other")
     ones = np.ones(len(events), dtype=np.float32)
     base = SnapshotSequence.from_edges(events.num_nodes, ptr, events.src, events.dst, ones, events.name, labels, events.node_ids)
+    base = replace(base, node_names=events.node_names)
     if cumulative:
         return base.window(len(base))
     return base if sliding is None else base.window(sliding)

@@ -10,6 +10,7 @@ import numpy as np
 
 from chronoscale.datasets.account import Account
 from chronoscale.datasets.arrays import Float32, Int32, Int64, Numbers, require, require_finite, require_ids, require_num_nodes
+from chronoscale.datasets.node_names import Names, require_names
 from chronoscale.datasets.snapshots import edge_keys
 from chronoscale.datasets.snapshots.csr import Variant, WeightedCSR
 from chronoscale.errors import UserError
@@ -97,7 +98,8 @@ class SnapshotSequence:
 
     ptr int64 [T+1]; src, dst int32 [E]; weight float32 [E] or None; labels int64 [T] or None (when each snapshot starts, in the source's
     own unit); features float32 [N, F] or None; node_ids int64 [N] or None (ids in the source); classes int32 [N] or None (of nodes, from 0;
-    -1: unlabelled). account: how it was read. Arrays may be memory-mapped: an item is a view. Raises UserError where a snapshot would.
+    -1: unlabelled); node_names [N], text, or None (what the source calls its nodes). account: how it was read. Arrays may be memory-mapped:
+    an item is a view. Raises UserError where a snapshot would.
     """
 
     num_nodes: int
@@ -111,6 +113,7 @@ class SnapshotSequence:
     name: str = ""
     account: Account = field(default_factory=dict)
     classes: Int32 | None = None
+    node_names: Names | None = None
 
     def __post_init__(self) -> None:
         require(self.ptr, "SnapshotSequence.ptr", "int64", (None,))
@@ -120,6 +123,7 @@ class SnapshotSequence:
         require(self.node_ids, "SnapshotSequence.node_ids", "int64", (self.num_nodes,))
         _check_edges("SnapshotSequence", self.num_nodes, self.ptr, self.src, self.dst, self.weight)
         require_finite(self.features, "SnapshotSequence.features")
+        require_names(self.node_names, "SnapshotSequence.node_names", self.num_nodes)
         require(self.classes, "SnapshotSequence.classes", "int32", (self.num_nodes,))
         if self.classes is not None:
             require_classes(self.classes, "SnapshotSequence.classes")
@@ -209,7 +213,7 @@ class SnapshotSequence:
         if k < 1:
             raise UserError(f"window: expected at least 1 snapshot, got {k}")
         windows = SnapshotSequence.from_snapshots(self._windows(k), self.name, self.labels, self.node_ids)
-        return replace(windows, features=self.features, classes=self.classes)
+        return replace(windows, features=self.features, classes=self.classes, node_names=self.node_names)
 
     def _windows(self, k: int) -> Iterator[Snapshot]:
         last: Snapshot | None = None

@@ -20,6 +20,7 @@ from chronoscale.datasets.arrays import (
     require_ids,
     require_num_nodes,
 )
+from chronoscale.datasets.node_names import Names, require_names
 from chronoscale.errors import UserError
 
 
@@ -30,8 +31,8 @@ class EventStream:
 
     src, dst int32 [M]; t int64 or float64 [M], non-decreasing, in the source's unit (mostly seconds); features float32 [M, D] or None;
     labels int64 [M] or None (state after the event); node_ids int64 [N] or None (ids in the source). account: how it was read.
-    node_features float32 [N, F] or None. Arrays may be memory-mapped: they are checked block by block. Raises UserError for ids out of
-    range, time that falls, or NaN.
+    node_features float32 [N, F] or None. node_names [N], text, or None (what the source calls its nodes). Arrays may be memory-mapped: they
+    are checked block by block. Raises UserError for ids out of range, time that falls, or NaN.
     """
 
     num_nodes: int
@@ -44,6 +45,7 @@ class EventStream:
     name: str = ""
     account: Account = field(default_factory=dict)
     node_features: Float32 | None = None
+    node_names: Names | None = None
 
     def __post_init__(self) -> None:
         require_num_nodes(self.num_nodes)
@@ -55,6 +57,7 @@ class EventStream:
         require(self.labels, "EventStream.labels", "int64", (events,))
         require(self.node_ids, "EventStream.node_ids", "int64", (self.num_nodes,))
         require(self.node_features, "EventStream.node_features", "float32", (self.num_nodes, None))
+        require_names(self.node_names, "EventStream.node_names", self.num_nodes)
         require_ids(self.src, "EventStream.src", self.num_nodes)
         require_ids(self.dst, "EventStream.dst", self.num_nodes)
         if (at := find_not_finite(self.t)) is not None:
@@ -76,10 +79,11 @@ class EventStream:
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[EventStream], node_features: Float32 | None = None) -> EventStream:
-        """Join blocks of events over the same nodes, consecutive in time, into one stream with the first one's name and node_ids. Blocks
-        have features or labels all or none. node_features: float32 [N, F] of the whole."""
+        """Join blocks of events over the same nodes, consecutive in time, into one stream with the first one's name, node_ids
+        and node_names. Blocks have features or labels all or none. node_features: float32 [N, F] of the whole."""
         first = blocks[0]
         src, dst, t = (np.concatenate([getattr(block, column) for block in blocks]) for column in ("src", "dst", "t"))
         features = None if first.features is None else np.concatenate([block.features for block in blocks if block.features is not None])
         labels = None if first.labels is None else np.concatenate([block.labels for block in blocks if block.labels is not None])
-        return cls(first.num_nodes, src, dst, t, features, labels, first.node_ids, first.name, node_features=node_features)
+        joined = cls(first.num_nodes, src, dst, t, features, labels, first.node_ids, first.name, node_features=node_features)
+        return replace(joined, node_names=first.node_names)
