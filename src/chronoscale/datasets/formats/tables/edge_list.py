@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from chronoscale.datasets.formats.event_order import OrderPolicy
+from chronoscale.datasets.formats.plausibility import EventColumn, require_plausible_events
+from chronoscale.datasets.formats.tables.event_table import EventTable
 from chronoscale.datasets.formats.tables.lines import is_number, text_lines
 from chronoscale.datasets.formats.tables.roles import SHOWN, FieldCountError, Roles, parse_roles
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, read_events
@@ -39,8 +42,8 @@ class EdgeList:
         """Read an event stream from one or several files of this format. columns: the role of each column, where it is not the documented
         one. order: what to do with events out of time order. skip: lines before the data.
 
-        Raises UserError, `file:line: what`, for a table of another number of columns, and where what is documented as the time never
-        changes: weights are like that.
+        Raises UserError, `file:line: what`, for a table of another number of columns, and Question where columns that the format documents,
+        and no option names, do not hold what events have.
         """
         return self.events(self.tables(path, skip), columns, bipartite=bipartite, order=order)
 
@@ -64,12 +67,8 @@ class EdgeList:
         roles = [self._roles(table, named) for table in tables]
         if len({*roles}) > 1:
             raise UserError(f"{tables[0].path}: {len(roles[0])} fields, and another file of the stream has a different number")
-        events = read_events(tables, roles[0], bipartite=bipartite, order=order, smallest_id=self.smallest_id)
-        if named is None and "time" in roles[0] and len(events) > 1 and events.t[0] == events.t[-1]:
-            field, time = roles[0].index("time") + 1, events.t[0]
-            meant = "say what each is, as in columns=src,dst,weight or columns=src,dst,time, an option of the reader"
-            raise UserError(f"{tables[0].path}: field {field}, where this format has the time, is {time} in every line; {meant}")
-        return events
+        check = partial(_check, order) if named is None else _accept
+        return read_events(tables, roles[0], bipartite=bipartite, order=order, smallest_id=self.smallest_id, check=check)
 
     def _table(self, file: Path, skip: int) -> TextTable:
         number, first = next(
@@ -103,3 +102,19 @@ class EdgeList:
             line,
             f"{orders}; say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader",
         )
+
+
+def _accept(table: EventTable) -> None:
+    """Accept columns that an option names."""
+
+
+def _check(order: OrderPolicy, table: EventTable) -> None:
+    """Check columns that a format documents: `plausibility.require_plausible_events`."""
+    places: dict[str, int] = {role: table.roles.index(role) for role in ("src", "dst", "time") if role in table.roles}
+    columns = {role: EventColumn(place, f"field {place + 1}", table.columns[role]) for role, place in places.items()}
+
+    def spell(choice: Mapping[str, int]) -> dict[str, str]:
+        named = {place: "_" if role in (*places, *choice) else role for place, role in enumerate(table.roles)}
+        return {"columns": ",".join((named | {place: role for role, place in choice.items()}).values())}
+
+    require_plausible_events(table.tables[0].path, columns, spell, order == "sort")

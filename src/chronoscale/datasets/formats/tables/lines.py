@@ -6,7 +6,8 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -57,6 +58,18 @@ def first_line(path: Path) -> str:
         return next(lines, "")
     finally:
         lines.close()
+
+
+def has_numbers_below(path: Path, places: Sequence[int]) -> bool:
+    """Return whether the fields at `places` of the line below the header of a dataset's csv file are numbers, or there is no such line:
+    formats whose ids and times are numbers are told from tables that have names and dates. Raises UserError as `text_lines` does."""
+    lines = text_lines(path)
+    try:
+        below = [line for line in islice(lines, 2) if line.strip()][1:]
+    finally:
+        lines.close()
+    fields = below[0].split(",") if below else []
+    return all(is_number(fields[place]) for place in places if place < len(fields))
 
 
 def damage_error(path: Path, error: Exception) -> UserError:

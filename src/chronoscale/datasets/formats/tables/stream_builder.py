@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,24 @@ def as_paths(path: Paths) -> list[Path]:
 
 
 def read_events(
-    tables: Sequence[TextTable], roles: Roles, *, bipartite: bool = False, order: OrderPolicy = "warn", smallest_id: int = 0
+    tables: Sequence[TextTable],
+    roles: Roles,
+    *,
+    bipartite: bool = False,
+    order: OrderPolicy = "warn",
+    smallest_id: int = 0,
+    check: Callable[[EventTable], None] = lambda table: None,
 ) -> EventStream:
     """Read an event stream from a dataset's text tables, one after another; `roles` are those of their columns. Memory is a block of lines,
     a table of the ids and, where events are sorted, their order; columns beyond a megabyte are mapped from a file without a name.
 
     Ids become 0..N-1 in the order of the source's ids, which become `node_ids`; `bipartite`: sources and destinations are two id spaces,
     destinations come after the sources. Without a time, it is the place in the file, from 0 on. order: what to do with events out of the
-    order of time. Raises UserError, `file:line: what`, as `EventTable`, and for events out of order where `order` is "refuse".
+    order of time. check: is given the columns before they are sorted, to refuse them. Raises UserError, `file:line: what`, as `EventTable`,
+    and for events out of order where `order` is "refuse".
     """
     event_table = EventTable(tables, roles, smallest_id)
+    check(event_table)
     account: Account = {"files": [table.path.name for table in tables], "columns": shorten_columns(roles)}
     if "time" not in roles:
         account = {**account, "time": "the order of the events, from 0 on: no column holds a time"}
