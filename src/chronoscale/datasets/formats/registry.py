@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from chronoscale.datasets.formats.event_order import order_policy
-from chronoscale.datasets.formats.options import validate_options
+from chronoscale.datasets.formats.headed.recognition import is_json_line, is_parquet
+from chronoscale.datasets.formats.options import option_names, validate_options
 from chronoscale.datasets.formats.readers import (
     basicts,
     dcrnn,
@@ -23,6 +24,7 @@ from chronoscale.datasets.formats.readers import (
     pygt,
     snap,
     stored,
+    table,
     tgb,
     tgcn,
     tgl,
@@ -55,9 +57,13 @@ def _looks_like_tgcn(path: Path, first: str) -> bool:
     return path.suffix == ".csv" and "_" in path.stem and tgcn.adjacency_of(path) != path and tgcn.adjacency_of(path).exists()
 
 
+def _looks_like_pygt(path: Path, first: str) -> bool:
+    return first.lstrip().startswith("{") and not is_json_line(first)
+
+
 STORED = "store"  # keeps what the reader before it has said
 
-# The first that matches reads; `plain` last, since anything with two columns looks like it.
+# The first that matches and has the options that are given reads; `plain` last, since anything with two columns looks like it.
 FORMATS: dict[str, Format] = {
     "basicts": Format("folder of BasicTS: data.dat, desc.json", basicts.matches, basicts.read),
     STORED: Format("folder written by chronoscale", lambda path, first: path.is_dir() and not tgl.is_folder(path), stored.read),
@@ -69,7 +75,7 @@ FORMATS: dict[str, Format] = {
     ),
     "largest": Format("LargeST's HDF5 beside *_rn_adj.npy", largest.matches, largest.read),
     "dcrnn": Format("DCRNN's HDF5 beside adj_mx.pkl", lambda path, first: path.suffix in SUFFIXES, dcrnn.read),
-    "pygt": Format("PyTorch Geometric Temporal JSON", lambda path, first: first.lstrip().startswith("{"), pygt.read),
+    "pygt": Format("PyTorch Geometric Temporal JSON", _looks_like_pygt, pygt.read),
     "network_repository": Format(
         "Network Repository .edges",
         lambda path, first: path.suffix == ".edges",
@@ -79,23 +85,29 @@ FORMATS: dict[str, Format] = {
     ),
     "konect": Format("KONECT out.*", lambda path, first: first.startswith("%"), konect.read, True, konect.TABLE.layouts),
     "snap": Format("SNAP temporal network", lambda path, first: first.startswith("#"), snap.read, True, snap.TABLE.layouts),
-    "jodie": Format("JODIE csv", lambda path, first: jodie.HEADER.match(first) is not None, jodie.read, True),
+    "jodie": Format("JODIE csv", jodie.matches, jodie.read, True),
     "tgn": Format("TGN's and DyGLib's ml_*.csv", tgn.matches, tgn.read),
     "tgl": Format("TGL folder or edges.csv", tgl.matches, tgl.read, True),
     "tgcn": Format("T-GCN csv: readings beside an adjacency matrix", _looks_like_tgcn, tgcn.read),
+    "table": Format("table with a header: CSV, JSON lines, Parquet", table.matches, table.read, True),
     "plain": Format("src dst time", lambda path, first: len(first.replace(",", " ").split()) >= 2, plain.read, True, plain.TABLE.layouts),
 }
 
 
-def detect(path: str | Path) -> str:
-    """Detect the format of a dataset's file or folder: a key of `FORMATS`. Raises UserError if it is missing or of none of them."""
+def detect(path: str | Path, options: Iterable[str] = ()) -> str:
+    """Detect the format of a dataset's file or folder: a key of `FORMATS`.
+
+    options: names of options for its reader; of several formats that the file may have, the first one that has all of them is meant. Raises
+    UserError if the file is missing or of none of the formats.
+    """
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    first = "" if path.is_dir() or path.suffix in (".npz", ".npy", *SUFFIXES) else first_line(path)
-    for name, form in FORMATS.items():
-        if form.matches(path, first):
-            return name
+    binary = path.is_dir() or path.suffix in (".npz", ".npy", *SUFFIXES) or is_parquet(path)
+    first = "" if binary else first_line(path)
+    if matching := [name for name, form in FORMATS.items() if form.matches(path, first)]:
+        wanted = {*options}
+        return next((name for name in matching if wanted <= {*option_names(FORMATS[name].read)}), matching[0])
     raise UserError(f"{path}: none of the known formats ({', '.join(FORMATS)})")
 
 
@@ -106,7 +118,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
     Raises UserError for a missing or malformed file, an unknown format, or an option that the format does not have.
     """
     files = as_paths(path)
-    formats = {detect(file) for file in files} if format is None else {format}
+    formats = {detect(file, options) for file in files} if format is None else {format}
     name = formats.pop()
     if formats:
         raise UserError(f"{files[0]}: the files of one stream look like {name} and {', '.join(formats)}; say which with format")

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from chronoscale.datasets.formats.event_order import Sort, Strict, order_policy
-from chronoscale.datasets.formats.tables.lines import first_line
+from chronoscale.datasets.formats.tables.lines import first_line, has_numbers_below
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, read_events
 from chronoscale.datasets.formats.tables.text_table import TextTable
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 
 HEADER = re.compile(r"user\w*,\s*item\w*,\s*time\w*,\s*\w*label\b")
+
+
+def matches(path: Path, first: str) -> bool:
+    """Return whether a file is one of JODIE's: its first line names a user, an item, a time and a label, and the second has numbers
+    there."""
+    return HEADER.match(first) is not None and has_numbers_below(path, range(4))
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:

@@ -13,9 +13,10 @@ import numpy as np
 
 from chronoscale.datasets.account import Account, shorten_columns
 from chronoscale.datasets.formats.event_order import EventOrder, OrderPolicy, Sort, Strict, order_policy
+from chronoscale.datasets.formats.headed.column_names import LABELS, WEIGHTS, is_feature, means
 from chronoscale.datasets.formats.readers import tgl_folder
 from chronoscale.datasets.formats.tables.event_table import EventTable
-from chronoscale.datasets.formats.tables.lines import first_line
+from chronoscale.datasets.formats.tables.lines import first_line, has_numbers_below
 from chronoscale.datasets.formats.tables.roles import Roles, dropped_columns
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, build_stream
 from chronoscale.datasets.formats.tables.text_table import TextTable
@@ -35,8 +36,14 @@ def is_folder(path: Path) -> bool:
 
 
 def matches(path: Path, first: str) -> bool:
-    """Return whether a path is a TGL dataset: a folder with TGL's files, or a csv whose first line names src, dst and time."""
-    return is_folder(path) or {*map(str.strip, first.split(","))} >= HEADER
+    """Return whether a path is a TGL dataset: a folder with TGL's files, or a csv whose first line names src, dst and time and whose second
+    has numbers there. Without a column of TGL's own, what is named like a label or feature makes it a table of somebody else."""
+    names = [*map(str.strip, first.split(","))]
+    if is_folder(path) or not {*names} >= HEADER:
+        return is_folder(path)
+    own = {*ROLES} & {*names}
+    others = {name for name in names if means(name, (*LABELS, *WEIGHTS)) or is_feature(name)}
+    return bool(own or not others) and has_numbers_below(path, [names.index(name) for name in HEADER])
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:

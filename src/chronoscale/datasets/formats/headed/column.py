@@ -1,0 +1,155 @@
+"""Column of a table with a header: its entries, as they stand in the file, as numbers or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Bool, Float64, Int64
+from chronoscale.errors import UserError
+
+MISSING = ("", "nan", "na", "n/a", "null", "none", "-")  # entries of text tables, in small letters, that say that there is none
+INTEGER = r"^[+-]?[0-9]+$"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+PADDED = r"^[+-]?0[0-9]"  # such as 007, which is a name and no number
+DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+SHOWN = 40  # characters of an entry
+EXACT = 2**53  # integers that float64 holds
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Column of a table: name in the header, place from 1, and M entries of a type of Arrow; text columns have no blanks around entries.
+
+    row_error(row, problem): makes the error for a row, from 0, with its place in the file. decimal: the mark before fractions in text.
+    """
+
+    name: str
+    place: int
+    data: pa.Array
+    row_error: Callable[[int, str], UserError] = field(repr=False)
+    decimal: str = "."
+
+    @property
+    def label(self) -> str:
+        """The column as messages call it, such as `column 'weight'`."""
+        return f"column '{self.name}'" if self.name else f"column {self.place}"
+
+    @property
+    def option(self) -> str:
+        """The column as the value of a reader's option: its name, or its place where it has none."""
+        return self.name or str(self.place)
+
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether entries are text, numbers or dates perhaps, as all entries of a text file are."""
+        return bool(pa.types.is_string(self.data.type) or pa.types.is_large_string(self.data.type))
+
+    @cached_property
+    def absent(self) -> Bool:
+        """Which entries are missing, bool [M]: null, NaN, and in text one of MISSING."""
+        if self.is_text:
+            gone = pc.is_in(pc.utf8_lower(self.data), value_set=pa.array(MISSING, self.data.type))
+        else:
+            gone = pc.is_null(self.data, nan_is_null=True)
+        return _mask(pc.or_(gone, pc.is_null(self.data)))
+
+    @cached_property
+    def kind(self) -> str:
+        """What all entries that are not missing are: "integer", "number", "time" (typed as a time), "text", "empty" or "nested"."""
+        if self.absent.all():
+            return "empty"
+        if self.is_text:
+            there = self.data.filter(pa.array(~self.absent))
+            if _all_match(there, INTEGER):
+                return "integer"
+            return "number" if _all_match(self._with_points(there), NUMBER) else "text"
+        if pa.types.is_integer(self.data.type) or pa.types.is_boolean(self.data.type):
+            return "integer"
+        if pa.types.is_floating(self.data.type) or pa.types.is_decimal(self.data.type):
+            return "number"
+        return "time" if pa.types.is_timestamp(self.data.type) or pa.types.is_date(self.data.type) else "nested"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all entries that are not missing are numbers."""
+        return self.kind in ("integer", "number")
+
+    @cached_property
+    def is_padded(self) -> bool:
+        """Whether some entry of text is an integer with zeros before it, such as 007, as codes have them and numbers do not."""
+        return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, PADDED)).as_py()) and self.kind == "integer"
+
+    def numbers(self, meaning: str = "number") -> Float64:
+        """Return the entries as numbers, float64 [M], NaN where they are missing. Raises UserError, with the place of the first entry that
+        is no finite number."""
+        if not self.is_numeric and self.kind != "empty":
+            self._refuse_first(NUMBER, f"expected a {meaning}")
+        data = self._with_points(self.data) if self.is_text else self.data
+        numbers = np.full(len(data), np.nan)
+        there = ~self.absent
+        numbers[there] = pc.cast(data.filter(pa.array(there)), pa.float64()).to_numpy(zero_copy_only=False)
+        if np.isinf(numbers).any():
+            row = int(np.argmax(np.isinf(numbers)))
+            raise self.row_error(row, f"{self.label}: expected a finite {meaning}, found '{self.entry(row)}'")
+        return numbers
+
+    def integers(self, meaning: str) -> Int64:
+        """Return the entries as integers, int64 [M]; fractions of zero (5.0) are taken for integers. Raises UserError, with its place, for
+        an entry that is missing or no integer of 64 bits."""
+        self.require_all(meaning)
+        if self.kind == "integer":
+            try:
+                data = pc.cast(self.data, pa.int64())
+            except pa.ArrowInvalid:
+                raise UserError(f"{self.label}: an integer beyond 64 bits, where a {meaning} is expected") from None
+            return np.asarray(data.to_numpy(zero_copy_only=False), np.int64)
+        numbers = self.numbers(meaning)
+        wrong = (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise self.row_error(row, f"{self.label}: expected an integer {meaning}, found '{self.entry(row)}'")
+        return numbers.astype(np.int64)
+
+    def texts(self, meaning: str) -> pa.Array:
+        """Return the entries as text. Raises UserError, with its place, for one that is missing."""
+        self.require_all(meaning)
+        return self.data if self.is_text else pc.cast(self.data, pa.string())
+
+    def require_all(self, meaning: str) -> None:
+        """Check that no entry is missing. Raises UserError, with its place, for the first that is."""
+        if self.absent.any():
+            row = int(np.argmax(self.absent))
+            raise self.row_error(row, f"{self.label}: expected a {meaning}, found '{self.entry(row)}'")
+
+    def entry(self, row: int) -> str:
+        """Return the entry of a row, from 0, as text for a message; '' where there is none."""
+        value = self.data[row].as_py()
+        return "" if value is None else str(value)[:SHOWN]
+
+    def _with_points(self, data: pa.Array) -> pa.Array:
+        if self.decimal != ",":
+            return data
+        return pc.if_else(pc.match_substring_regex(data, DECIMAL_COMMA), pc.replace_substring(data, ",", "."), data)
+
+    def _refuse_first(self, pattern: str, expected: str) -> None:
+        if not self.is_text:
+            raise UserError(f"{self.label}: {expected}, found entries of the type {self.data.type}")
+        matches = _mask(pc.match_substring_regex(self._with_points(self.data), pattern))
+        row = int(np.argmin(matches | self.absent))
+        raise self.row_error(row, f"{self.label}: {expected}, found '{self.entry(row)}'")
+
+
+def _mask(data: Any) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(data, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _all_match(data: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(data, pattern)).as_py())

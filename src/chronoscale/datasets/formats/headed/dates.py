@@ -1,0 +1,129 @@
+"""Dates as text: ISO, localised (day or month first), or with the month's name, read by one rule for a whole column."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronoscale.datasets.arrays import Int64
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MICROSECONDS = 1_000_000  # in a second
+LOCAL = r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4}|\d{2})(?:(?:,? +|T)(.+))?$"
+ZONE = r"(?:\d\d:?\d\d(?::\d\d(?:\.\d+)?)?)\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)$"
+MONTH = r"(?i)^(?=.*\b\d{4}\b)(?=.*\b\d{1,2}\b).*\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b"
+LIKE_A_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b")
+HALF_DAYS = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I %p")
+CENTURY = 69  # of two digits, the first that mean the 1900s, as in POSIX
+
+
+class Dates(NamedTuple):
+    """Dates that have been read: microseconds since 1970, int64 [M], the form in which they stood, for people, and whether with a zone."""
+
+    ticks: Int64
+    form: str
+    zoned: bool
+
+
+class Undecided(Exception):
+    """Dates such as 03/04/2019 all of which may begin with the day or with the month; the message is one of them."""
+
+
+class NoDates(Exception):
+    """Text of which an entry is no date, or not as the others: its index and what was expected."""
+
+    def __init__(self, index: int, expected: str) -> None:
+        super().__init__(expected)
+        self.index, self.expected = index, expected
+
+
+def read_dates(entries: NDArray[np.object_], day_first: bool | None = None) -> Dates:
+    """Read distinct entries of a column of text, [M], as dates or datetimes.
+
+    They are in UTC where they have a zone, else as they stand. day_first: of 03/04/2019, where no entry shows it. Raises NoDates, and
+    Undecided where entries do not show whether the day or the month comes first.
+    """
+    import pandas as pd  # noqa: PLC0415 (heavy, and tables of numbers do without)
+
+    text = pd.Series(entries, dtype=object).astype(str)
+    zoned = text.str.contains(ZONE, regex=True)
+    if zoned.any() and not zoned.all():
+        odd = int(np.argmin(zoned)) if zoned.iloc[0] else int(np.argmax(zoned))
+        raise NoDates(odd, "a time with a zone" if zoned.iloc[0] else "a time without a zone")
+    local = text.str.extract(LOCAL)
+    if local[0].notna().all():
+        return Dates(*_read_local(local, day_first), bool(zoned.all()))
+    if text.str.contains(MONTH, regex=True).all():
+        return Dates(_ticks(_with_names(text)), "dates with names of months", bool(zoned.all()))
+    return Dates(_ticks(_iso(text)), "ISO dates", bool(zoned.all()))
+
+
+def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str]:
+    first, second = parts[0].astype(int), parts[2].astype(int)
+    a, mark, b, year = (str(part) for part in parts.iloc[0, :4])
+    shown = f"{a}{mark}{b}{mark}{year}"
+    begins_with_day, begins_with_month = bool((second <= 12).all()), bool((first <= 12).all())
+    if day_first is None:
+        if begins_with_day and begins_with_month:
+            if not (parts[1] == ".").all():
+                raise Undecided(shown)
+            day_first = True  # with points nobody writes the month first
+        else:
+            day_first = begins_with_day
+    if not (begins_with_day if day_first else begins_with_month):
+        wrong = second > 12 if day_first else first > 12
+        raise NoDates(int(np.argmax(wrong)), f"a date with the {'day' if day_first else 'month'} first, as others have it")
+    day, month = (parts[0], parts[2]) if day_first else (parts[2], parts[0])
+    years = parts[3].astype(int)
+    years = years.where(parts[3].str.len() == 4, years + np.where(years < CENTURY, 2000, 1900))
+    text = years.astype(str) + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
+    rest = parts[4].fillna("")
+    text = text.where(rest == "", text + " " + rest)
+    return _ticks(_iso(text)), f"dates with the {'day' if day_first else 'month'} first"
+
+
+def _iso(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
+    """Read ISO dates, with hours of 24 or of 12; NaT where an entry is none."""
+    import pandas as pd  # noqa: PLC0415
+
+    text = text.str.replace(r"\s*(?:UTC|GMT)$", "Z", regex=True).str.replace(r"\b(\d):", r"0\1:", regex=True)
+    if text.iloc[:1].str.contains(r"[AaPp]\.?[Mm]\.?$", regex=True).any():
+        text = text.str.replace(r"\s*([AaPp])\.?[Mm]\.?$", r" \1M", regex=True).str.replace("T", " ")
+        tried = [pd.to_datetime(text, format=form, errors="coerce") for form in HALF_DAYS]
+        return max(tried, key=lambda dates: int(dates.notna().sum()))
+    return pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+
+
+def _with_names(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
+    """Read dates such as `Tue Apr 27 10:00:00 2004` or `27 Apr 2004`, in the form of the first where that is a usual one; NaT where an
+    entry is none."""
+    import pandas as pd  # noqa: PLC0415
+
+    form = pd.tseries.api.guess_datetime_format(text.iloc[0]) or "mixed"
+    return pd.to_datetime(text, format=form, errors="coerce", utc=True)
+
+
+def _ticks(dates: pd.Series[pd.Timestamp]) -> Int64:
+    if dates.isna().any():
+        raise NoDates(int(np.argmax(dates.isna())), "a date, as others are")
+    plain = dates.dt.tz_localize(None) if dates.dt.tz is not None else dates
+    return plain.to_numpy("datetime64[us]").astype(np.int64)
+
+
+def dates_among(names: list[str]) -> list[int]:
+    """Return the indices of the names, of a table's columns say, that are dates; [] where some that look like dates are none."""
+    found = [index for index, name in enumerate(names) if LIKE_A_DATE.match(name)]
+    if not found:
+        return []
+    try:
+        read_dates(np.array([names[index] for index in found], object))
+    except Undecided:
+        pass
+    except NoDates:
+        return []
+    return found

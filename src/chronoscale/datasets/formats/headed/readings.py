@@ -1,0 +1,174 @@
+"""Readings of a table with a header: a row a reading (long), or a row a time and a column a sensor (wide), become a signal without
+edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from chronoscale.datasets.arrays import Float32, Float64, Int64
+from chronoscale.datasets.formats.headed.account import describe_columns
+from chronoscale.datasets.formats.headed.column import Column
+from chronoscale.datasets.formats.headed.headed_table import HeadedTable
+from chronoscale.datasets.formats.headed.names import has_integer_ids, number_names
+from chronoscale.datasets.formats.headed.roles import ReadingRoles
+from chronoscale.datasets.formats.headed.steps import Steps, find_steps
+from chronoscale.datasets.formats.headed.times import TimeOptions, Times, read_times
+from chronoscale.datasets.formats.headed.wide_or_long import (
+    require_a_row_a_time,
+    require_filled,
+    require_sensor_names,
+    require_single_readings,
+    varying_columns,
+)
+from chronoscale.datasets.formats.signal_options import Missing, TimeOfDay, apply_signal_options
+from chronoscale.datasets.node_names import Names
+from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.unpacking import free_memory
+from chronoscale.errors import UserError
+
+EXACT = 2**24  # integers that float32 holds
+DIGITS = 19  # of an integer beyond 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How readings of a table are to be read: their times; `step`, the length of steps into which times are put; and the options that all
+    signals have (`signal_options`)."""
+
+    times: TimeOptions
+    step: str | None
+    missing: Missing
+    time_of_day: TimeOfDay
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that only readings have and that are given."""
+        defaults = {"step": None, "missing": None, "time_of_day": False}
+        return [name for name, default in defaults.items() if getattr(self, name) != default]
+
+
+def build_signal(table: HeadedTable, roles: ReadingRoles, options: ReadingOptions) -> Signal:
+    """Build a signal without edges from the columns of a table that `roles` chooses: [T, N, C], T steps of equal length, N sensors in the
+    order of their names (long) or of the columns (wide), C value columns (long) or 1. Steps and sensors without a reading are missing
+    readings; of several in one step the mean is kept where `options.step` chooses the steps.
+
+    Raises Question where times are irregular or what is chosen is implausible, and UserError, with its place, for an entry that is no
+    number or time, and where the readings would not fit into memory.
+    """
+    path = table.paths[0]
+    if roles.time is None and roles.sensor is not None:
+        raise UserError(f"{path}: no column of {table.names} is named like a time, or holds dates; say which is one: time=NAME")
+    if roles.sensor is not None and roles.time is not None and not roles.named:
+        require_sensor_names(table, roles.sensor, roles.time)
+    times = None if roles.time is None else read_times(path, roles.time, options.times)
+    if roles.sensor is not None and times is not None:
+        values, steps, sensors, said = _read_long(table, roles, times, options.step)
+    else:
+        values, steps, sensors, said = _read_wide(table, roles, times, options.step)
+    account = dict(said)
+    account["time"] = "a row is a step: no column holds times" if times is None or steps is None else _describe(times, steps)
+    if steps is not None and steps.gaps:
+        account["gaps"] = steps.gaps
+    try:
+        edges = np.empty((2, 0), np.int32)
+        signal = Signal.from_readings(values, edges, None, sensors.ids, table.stem, account)
+        signal = replace(signal, node_names=sensors.names)
+        return apply_signal_options(signal, options.missing, options.time_of_day, None if steps is None else steps.times)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+class _Sensors(NamedTuple):
+    """Sensors of a signal: integer ids, int64 [N], or else names [N]; and the number of each row's, int64 [M], of a long table."""
+
+    ids: Int64 | None
+    names: Names | None
+    rows: Int64
+
+    def show(self, number: int) -> str:
+        """Return a sensor's id or name for people."""
+        return str(self._known[number])
+
+    @property
+    def count(self) -> int:
+        """Number of sensors."""
+        return len(self._known)
+
+    @property
+    def _known(self) -> Names | Int64:
+        known = self.ids if self.names is None else self.names
+        assert known is not None
+        return known
+
+
+_Read = tuple[Float32 | Float64, Steps | None, _Sensors, dict[str, str | list[str]]]
+
+
+def _read_long(table: HeadedTable, roles: ReadingRoles, times: Times, step: str | None) -> _Read:
+    column, time = roles.sensor, roles.time
+    assert column is not None and time is not None
+    sensors = _number_sensors(column)
+    steps = find_steps(table.paths[0], time, times, step)
+    if not roles.named:
+        require_filled(table, roles, sensors.count, steps.count)
+    if step is None:
+        require_single_readings(table, roles, steps, sensors.rows, sensors.show)
+    chosen = roles.values if roles.named else varying_columns(roles.values, sensors.rows, steps.rows)
+    numbers = [one.numbers("reading") for one in chosen]
+    values = _spread(table, numbers, steps.rows, sensors.rows, (steps.count, sensors.count))
+    named = {column.place: "sensor", time.place: "time", **{one.place: "value" for one in chosen}}
+    return values, steps, sensors, describe_columns(table, "readings, long (a row is a reading)", named)
+
+
+def _read_wide(table: HeadedTable, roles: ReadingRoles, times: Times | None, step: str | None) -> _Read:
+    names = [one.name or str(one.place) for one in roles.values]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{table.paths[0]}: two columns have the name '{repeated}', and a column is a sensor")
+    if times is not None and step is None:
+        require_a_row_a_time(table, roles, times)
+    steps = None if times is None or roles.time is None else find_steps(table.paths[0], roles.time, times, step)
+    count = table.rows if steps is None else steps.count
+    rows = np.arange(table.rows) if steps is None else steps.rows
+    values = np.concatenate(
+        [_spread(table, [one.numbers("reading")], rows, np.zeros(table.rows, np.int64), (count, 1)) for one in roles.values], axis=1
+    )
+    whole = all(name.isdecimal() and len(name) < DIGITS for name in names)
+    sensors = _Sensors(np.array(list(map(int, names)), np.int64) if whole else None, None if whole else np.array(names, np.str_), rows)
+    named = {one.place: "sensor" for one in roles.values} | ({} if roles.time is None else {roles.time.place: "time"})
+    return values, steps, sensors, describe_columns(table, "readings, wide (a row is a time, a column a sensor)", named)
+
+
+def _number_sensors(column: Column) -> _Sensors:
+    if has_integer_ids(column):
+        ids, rows = np.unique(column.integers("sensor"), return_inverse=True)
+        return _Sensors(ids, None, rows)
+    numbered = number_names((column,), "sensor")
+    return _Sensors(None, numbered.names, numbered.columns[0])
+
+
+def _spread(table: HeadedTable, numbers: Sequence[Float64], steps: Int64, sensors: Int64, shape: tuple[int, int]) -> Float32 | Float64:
+    """Return readings [T, N, C] of columns of numbers [M], one a channel, at each row's step and sensor: NaN where there are none, the mean
+    where there are several; float64 where float32 does not hold an integer."""
+    exact = any(np.nanmax(np.abs(column), initial=0) > EXACT and not np.nan_to_num(column % 1).any() for column in numbers)
+    dtype = np.dtype(np.float64 if exact else np.float32)
+    cells = shape[0] * shape[1]
+    if (size := cells * len(numbers) * dtype.itemsize) > free_memory():
+        raise UserError(f"{table.paths[0]}: {shape[0]:,} steps of {shape[1]:,} sensors take {size / 1e9:.3g} GB, more than is free")
+    values = np.full((*shape, len(numbers)), np.nan, dtype)
+    at = steps * shape[1] + sensors
+    for channel, column in enumerate(numbers):
+        there = ~np.isnan(column)
+        counts = np.bincount(at[there], minlength=cells)
+        sums = np.bincount(at[there], column[there], minlength=cells)
+        with np.errstate(invalid="ignore"):
+            values[:, :, channel] = (sums / counts).reshape(shape)
+    return values
+
+
+def _describe(times: Times, steps: Steps) -> str:
+    zone = "in UTC" if times.zoned else "as they stand"
+    return f"{times.form}, {times.span}, a step every {steps.period.removeprefix('1 ')}" + (f"; {zone}" if times.per_second else "")

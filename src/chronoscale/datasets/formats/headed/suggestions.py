@@ -1,0 +1,67 @@
+"""Suggestions for a table whose columns do not say what they are: options that would read it, as answers to a question."""
+
+from __future__ import annotations
+
+from chronoscale.datasets.formats.headed.column import Column
+from chronoscale.datasets.formats.headed.dates import dates_among
+from chronoscale.datasets.formats.headed.headed_table import HeadedTable
+from chronoscale.datasets.formats.headed.times import looks_like_dates
+from chronoscale.datasets.formats.question import Answer, Question
+from chronoscale.datasets.formats.tables.lines import is_number
+
+FEWEST_DATES = 2  # names of columns that are dates, where a table has its times in its header
+
+
+def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
+    """Return the question what the columns of a table are, where neither their names nor what they hold says it. time: the column of times,
+    if one is known."""
+    answers = [suggest_events(table, time), *_suggest_readings(table, time)]
+    return Question(table.paths[0], f"the columns {table.names} do not say whether they are events or readings", *answers)
+
+
+def require_header(table: HeadedTable) -> None:
+    """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
+    numbers beside columns of text."""
+    dates = dates_among([column.name for column in table.columns])
+    above_dates = [place for place in dates if looks_like_dates(table.columns[place])]
+    above_numbers = [column for column in table.columns if is_number(column.name) and column.is_numeric]
+    if not above_dates and not (above_numbers and all(column.kind == "text" for column in table.columns if not is_number(column.name))):
+        return
+    time = above_dates[0] if above_dates else min(2, len(table.columns) - 1)
+    rest = [place for place in range(len(table.columns)) if place != time]
+    places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*rest[:2], time], strict=False)}
+    events = Answer("it is the first row", {"header": "false", **places})
+    meant = Answer("it is a header, of readings", {"as": "readings"})
+    raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", events, meant)
+
+
+def require_times_in_rows(table: HeadedTable) -> None:
+    """Check that a table does not have its times in its header. Raises Question where the names of two columns or more are dates."""
+    names = [column.name for column in table.columns]
+    dates = dates_among(names)
+    if len(dates) >= FEWEST_DATES:
+        text = f"the names of {len(dates):,} of {len(names):,} columns are dates, '{names[dates[0]]}' to '{names[dates[-1]]}'"
+        swapped = Answer("a row is a sensor, a column a time", {"transpose": "true"})
+        raise Question(table.paths[0], text, swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+
+
+def suggest_events(table: HeadedTable, time: Column | None) -> Answer:
+    """Return the options that read a table as events between what its first two columns beside the time hold."""
+    rest = [column for column in table.columns if column is not time and column.kind in ("integer", "text")]
+    rest = [*rest, *(column for column in table.columns if column is not time and column not in rest)]
+    options = {role: column.option for role, column in zip(("src", "dst"), rest, strict=False)}
+    return Answer("events", options | ({} if time is None else {"time": time.option}))
+
+
+def _suggest_readings(table: HeadedTable, time: Column | None) -> list[Answer]:
+    numbers = [column for column in table.columns if column is not time and column.is_numeric]
+    others = [column for column in table.columns if column is not time and column not in numbers]
+    if len(numbers) > 1 and time is None:
+        wide = [Answer("readings, a column a sensor and a row a step", {"as": "readings"})] if not others else []
+        return [*wide, Answer("readings, a row a sensor and a column a step", {"transpose": "true"})]
+    if not numbers or time is None:
+        return []
+    if not others:
+        return [Answer("readings, a column a sensor", {"as": "readings", "time": time.option})]
+    chosen = {"sensor": others[0].option, "time": time.option, "values": numbers[0].option}
+    return [Answer("readings, a row a reading", chosen)]
