@@ -13,6 +13,7 @@ class DataCommands(LazyGroup):
     entries = {  # noqa: RUF012 (read only)
         "list": Entry(f"{_HERE}.data_list:data_list", "List all datasets that the catalogue knows."),
         "info": Entry(f"{_HERE}.data_info:info", "Print how a dataset was understood, its contents, and what papers print of it."),
+        "look": Entry(f"{_HERE}.data_look:look", "Say what files would be read as, and by which command; ask what is unclear."),
         "get": Entry(f"{_HERE}.data:get", "Write a catalogue dataset that is local or generated to a folder of memory-mappable columns."),
         "make": Entry(f"{_HERE}.data:make", "Generate a dataset of any size into a folder of memory-mappable columns."),
         "convert": Entry(f"{_HERE}.data:convert", "Read any known format and write it as a folder of memory-mappable columns."),
@@ -88,5 +89,5 @@ class Commands(LazyGroup):
         "cluster": Entry(f"{_HERE}.commands:ClusterCommands", "Clusters to simulate: list them, fit one to measurements."),
         "launch": Entry(f"{_HERE}.commands:LaunchCommands", "Hand a command to the scheduler of a cluster."),
         "job": Entry(f"{_HERE}.commands:JobCommands", "Carry what ranks on other machines read there beforehand."),
-        "data": Entry(f"{_HERE}.commands:DataCommands", "List, describe, fetch, make, convert and partition datasets."),
+        "data": Entry(f"{_HERE}.commands:DataCommands", "List, look at, describe, fetch, make, convert and partition datasets."),
     }

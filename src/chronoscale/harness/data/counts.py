@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.entries import Published
+from chronoscale.datasets.formats.epoch import find_epoch_unit, show_date
+from chronoscale.datasets.node_names import name_nodes
 from chronoscale.datasets.signals.graphs.graph_counts import GraphCounts
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
@@ -21,7 +22,7 @@ from chronoscale.datasets.streams.statistics import count_stream, distinct_label
 from chronoscale.errors import UserError
 from chronoscale.harness.display.fact import Fact, Facts, spread
 
-EARLIEST, LATEST = 315_532_800, 4_102_444_800  # 1980 and 2100: a time between them looks like seconds
+NAMED_NODES = 5  # that are named at most
 DEAD_SENSORS = 5  # that are named at most
 
 
@@ -39,7 +40,11 @@ def count_snapshots(sequence: SnapshotSequence, horizon: int) -> Facts:
     totals = [("nodes", sequence.num_nodes), ("snapshots", len(sequence)), ("edges", int(stats.edges.sum())), ("self-loops", loops)]
     if sequence.classes is not None:
         totals += [("classes", sequence.num_classes), ("labelled nodes", int(np.count_nonzero(sequence.classes >= 0)))]
-    return [Fact(*total) for total in totals] + [spread(key, column) for key, column in spans.items() if len(column)]
+    return (
+        [Fact(*total) for total in totals]
+        + _names(sequence, "nodes")
+        + [spread(key, column) for key, column in spans.items() if len(column)]
+    )
 
 
 def count_signal(signal: Signal, horizon: int) -> Facts:
@@ -53,6 +58,7 @@ def count_signal(signal: Signal, horizon: int) -> Facts:
     calendar = f", the last {signal.calendar} of the calendar" if signal.calendar else ""
     return [
         Fact("sensors", sensors),
+        *_names(signal, "sensors"),
         Fact("steps", steps),
         Fact("channels", channels, f"{channels:,}{calendar}"),
         Fact("edges", signal.edge_index.shape[1]),
@@ -75,7 +81,7 @@ def _graph_counts(signal: Signal) -> Facts:
 
 
 def dead_sensors(signal: Signal) -> str:
-    """Name the first sensors without a single reading, for `chronoscale data info` and warnings, by the source's ids if any.
+    """Name the first sensors without a single reading, for `chronoscale data info` and warnings, by the source's names or ids if any.
 
     Returns '' where every sensor has one.
     """
@@ -83,8 +89,7 @@ def dead_sensors(signal: Signal) -> str:
 
 
 def _first_names(signal: Signal, sensors: Int64) -> str:
-    first = (sensors if signal.node_ids is None else signal.node_ids[sensors])[:DEAD_SENSORS].tolist()
-    return ", ".join(map(str, first)) + (", …" if len(sensors) > DEAD_SENSORS else "")
+    return ", ".join(name_nodes(signal, sensors[:DEAD_SENSORS])) + (", …" if len(sensors) > DEAD_SENSORS else "")
 
 
 def printed_sizes(counts: Published, horizon: int) -> Facts:
@@ -118,7 +123,7 @@ def count_events(stream: EventStream, horizon: int) -> Facts:
     horizon: not used; only windows of signals need it.
     """
     counted = count_stream(stream)
-    facts = [Fact("nodes", stream.num_nodes), Fact("events", len(stream)), *_times(stream)]
+    facts = [Fact("nodes", stream.num_nodes), *_names(stream, "nodes"), Fact("events", len(stream)), *_times(stream)]
     facts += [
         Fact("self-loops", counted.self_loops),
         Fact("repeated events", counted.duplicates, f"{counted.duplicates:,} (same src, dst and time)"),
@@ -144,12 +149,17 @@ def _times(stream: EventStream) -> Facts:
     if not len(stream):
         return []
     ends = {"first time": stream.t[0].item(), "last time": stream.t[-1].item()}
-    seconds = all(EARLIEST <= time < LATEST for time in ends.values()) and "time" not in stream.account
-    return [Fact(name, time, f"{time:,}" + (f" ({_date(time)}, as seconds)" if seconds else "")) for name, time in ends.items()]
+    seconds = find_epoch_unit(min(ends.values()), max(ends.values())) == "s"
+    dates = {name: f" ({show_date(int(time), 1)} UTC, as seconds)" if seconds else "" for name, time in ends.items()}
+    return [Fact(name, time, f"{time:,}{dates[name]}") for name, time in ends.items()]
 
 
-def _date(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")
+def _names(dataset: EventStream | Signal | SnapshotSequence, what: str) -> Facts:
+    """Return a line with the first names of a dataset's nodes; none where they have no names."""
+    if dataset.node_names is None:
+        return []
+    names = name_nodes(dataset, range(min(dataset.num_nodes, NAMED_NODES)))
+    return [Fact(f"names of {what}", names, ", ".join(names) + (", …" if dataset.num_nodes > NAMED_NODES else ""))]
 
 
 COUNTERS: Mapping[str, Callable[[Any, int], Facts]] = {"snapshots": count_snapshots, "signals": count_signal, "streams": count_events}
