@@ -22,11 +22,13 @@ Spell = Callable[[Mapping[str, int]], Mapping[str, str]]
 
 
 class EventColumn(NamedTuple):
-    """Column of a file of events: its place from 0, how messages call it, such as "field 3", and its entries, numbers [M]."""
+    """Column of a file of events: its place from 0, how messages call it, such as "field 3", its entries, numbers [M], and the first of them
+    as it stands in the file."""
 
     place: int
     label: str
     entries: NDArray[Any]
+    first: str
 
 
 def require_plausible_events(path: Path, columns: Mapping[str, EventColumn], spell: Spell, sorts: bool) -> None:
@@ -48,7 +50,7 @@ def require_plausible_events(path: Path, columns: Mapping[str, EventColumn], spe
         least, most = _ends(time)
         if least == most:
             other = {"src": columns["src"].place, "dst": columns["dst"].place, "weight": time.place}
-            text = f"{time.label}, which is read as the time, is {least} in every row"
+            text = f"{time.label}, which is read as the time, is {time.first} in every row"
             raise Question(path, text, Answer("it is a weight", spell(other)), meant)
         for role, column in columns.items():
             reason = "" if role == "time" else _reads_like_times(column, columns, sorts)
@@ -61,7 +63,8 @@ def require_plausible_events(path: Path, columns: Mapping[str, EventColumn], spe
         if least == most:
             rest = sorted(one.place for one in columns.values() if one is not columns[role])
             answers = [Answer(f"{columns[role].label} is not read", spell({"src": rest[0], "dst": rest[1]}))] if len(rest) == 2 else []
-            raise Question(path, f"{columns[role].label}, which is read as the {ENDS[role]}, is {least} in every row", meant, *answers)
+            text = f"{columns[role].label}, which is read as the {ENDS[role]}, is {columns[role].first} in every row"
+            raise Question(path, text, meant, *answers)
 
 
 def _ends(column: EventColumn) -> tuple[Any, Any]:

@@ -141,5 +141,7 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
             if other_name != name and error.fields in (len(lay.split()) for lay in candidate.layouts)
         ]
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
+        if all(error.fields > len(layout.split()) for candidate in FORMATS.values() for layout in candidate.layouts):
+            hint += "; or the format table with as=readings, where the first line names sensors"
         raise UserError(f"{error}{hint}") from None
     return dataset if name == STORED or "reader" in dataset.account else replace(dataset, account={"reader": name, **dataset.account})

@@ -20,6 +20,7 @@ INTEGER = r"^[+-]?[0-9]+$"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 PADDED = r"^[+-]?0[0-9]"  # such as 007, which is a name and no number
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+HALF = 0.5
 SHOWN = 40  # characters of an entry
 EXACT = 2**53  # integers that float64 holds
 
@@ -81,6 +82,14 @@ class Column:
     def is_numeric(self) -> bool:
         """Whether all entries that are not missing are numbers."""
         return self.kind in ("integer", "number")
+
+    @cached_property
+    def is_mostly_numbers(self) -> bool:
+        """Whether half of the entries that are not missing are numbers, or more: text among them is a mistake, and no name."""
+        if self.kind != "text":
+            return self.is_numeric
+        there = self._with_points(self.data.filter(pa.array(~self.absent)))
+        return bool(pc.mean(pc.match_substring_regex(there, NUMBER)).as_py() >= HALF)
 
     @cached_property
     def is_padded(self) -> bool:

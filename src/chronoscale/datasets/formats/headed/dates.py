@@ -68,13 +68,12 @@ def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str
     a, mark, b, year = (str(part) for part in parts.iloc[0, :4])
     shown = f"{a}{mark}{b}{mark}{year}"
     begins_with_day, begins_with_month = bool((second <= 12).all()), bool((first <= 12).all())
-    if day_first is None:
-        if begins_with_day and begins_with_month:
-            if not (parts[1] == ".").all():
-                raise Undecided(shown)
-            day_first = True  # with points nobody writes the month first
-        else:
-            day_first = begins_with_day
+    if day_first is None and begins_with_day and begins_with_month:
+        if not (parts[1] == ".").all():
+            raise Undecided(shown)
+        day_first = True  # with points nobody writes the month first
+    elif day_first is None:  # as the first entry that shows it
+        day_first = begins_with_day or (not begins_with_month and bool(np.argmax(first > 12) < np.argmax(second > 12)))
     if not (begins_with_day if day_first else begins_with_month):
         wrong = second > 12 if day_first else first > 12
         raise NoDates(int(np.argmax(wrong)), f"a date with the {'day' if day_first else 'month'} first, as others have it")

@@ -16,7 +16,7 @@ from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.names import has_integer_ids, number_names
 from chronoscale.datasets.formats.headed.roles import EventRoles
-from chronoscale.datasets.formats.headed.times import TimeOptions, Times, read_times
+from chronoscale.datasets.formats.headed.times import TimeOptions, Times, looks_like_dates, read_times
 from chronoscale.datasets.formats.plausibility import ENDS, EventColumn, require_plausible_events
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.stream_builder import build_stream
@@ -37,7 +37,7 @@ def build_events(table: HeadedTable, roles: EventRoles, options: TimeOptions, ap
     """
     path, apart = table.paths[0], roles.apart if apart is None else apart
     if not roles.named:
-        _require_no_fractions(table, roles)
+        _require_ids(table, roles)
     times = None if roles.time is None else read_times(path, roles.time, options)
     columns: dict[str, NDArray[Any]] = {}
     columns["src"], columns["dst"], names = _number_ends(roles, apart)
@@ -88,30 +88,40 @@ def _read_features(columns: Sequence[Column]) -> Float32:
     return features
 
 
-def _require_no_fractions(table: HeadedTable, roles: EventRoles) -> None:
-    for role, column in (("src", roles.src), ("dst", roles.dst)):
+def _require_ids(table: HeadedTable, roles: EventRoles) -> None:
+    """Check that columns of ids, which nobody has named, hold neither fractions nor dates. Raises Question."""
+    for role, column, other in (("src", roles.src, roles.dst), ("dst", roles.dst, roles.src)):
+        begin = f"{column.label}, which is read as the {ENDS[role]}, holds"
+        if looks_like_dates(column):
+            swapped = [one.option for one in table.columns if one in (other, roles.time)]
+            answer = Answer(f"{column.label} is the time", dict(zip(("src", "dst"), swapped, strict=False)) | {"time": column.option})
+            raise Question(table.paths[0], f"{begin} dates such as {column.entry(0)}", answer, *_meant(roles))
         if column.kind == "number" and not has_integer_ids(column):
             numbers = column.numbers()
-            row = int(np.argmax(numbers != np.floor(numbers)))
-            text = f"{column.label}, which is read as the {ENDS[role]}, holds fractions such as {column.entry(row)}, which ids do not"
-            raise Question(table.paths[0], text, *_fraction_answers(table, roles))
+            example = column.entry(int(np.argmax(numbers != np.floor(numbers))))
+            raise Question(
+                table.paths[0], f"{begin} fractions such as {example}, which ids do not", *_other_ids(table, roles), *_meant(roles)
+            )
 
 
-def _fraction_answers(table: HeadedTable, roles: EventRoles) -> list[Answer]:
+def _meant(roles: EventRoles) -> list[Answer]:
     chosen = {role: column for role, column in (("src", roles.src), ("dst", roles.dst), ("time", roles.time)) if column is not None}
+    return [Answer("that is meant: entries are names", {role: column.option for role, column in chosen.items()})]
+
+
+def _other_ids(table: HeadedTable, roles: EventRoles) -> list[Answer]:
     ids = [column for column in table.columns if column.kind in ("integer", "text") and column is not roles.time]
-    answers = [Answer("that is meant: fractions are names", {role: column.option for role, column in chosen.items()})]
-    if len(ids) >= 2:
-        other = {"src": ids[0].option, "dst": ids[1].option} | ({} if roles.time is None else {"time": roles.time.option})
-        answers.insert(0, Answer("these are the ids", other))
-    return answers
+    if len(ids) < 2:
+        return []
+    time = {} if roles.time is None else {"time": roles.time.option}
+    return [Answer("these are the ids", {"src": ids[0].option, "dst": ids[1].option, **time})]
 
 
 def _require_plausible(
     table: HeadedTable, roles: EventRoles, times: Times | None, columns: Mapping[str, NDArray[Any]], sorts: bool
 ) -> None:
     chosen = {"src": roles.src, "dst": roles.dst, **({} if times is None or roles.time is None else {"time": roles.time})}
-    held = {role: EventColumn(column.place - 1, column.label, columns[role]) for role, column in chosen.items()}
+    held = {role: EventColumn(column.place - 1, column.label, columns[role], column.entry(0)) for role, column in chosen.items()}
 
     def spell(choice: Mapping[str, int]) -> dict[str, str]:
         return {role: table.columns[place].option for role, place in choice.items()}

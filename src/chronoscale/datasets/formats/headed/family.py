@@ -56,8 +56,8 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, asked: bool) ->
         return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
     rest = [one for one in table.columns if one is not sensor and one is not time and not _is_row_number(one)]
     if sensor is None and time is not None:
-        sensor = _choose_sensor(table, [one for one in rest if one.kind == "text"])
-    values = tuple(one for one in rest if one is not sensor and (one.is_numeric or (one.kind == "empty" and sensor is None)))
+        sensor = _choose_sensor(table, [one for one in rest if one.kind == "text" and not one.is_mostly_numbers])
+    values = tuple(one for one in rest if one is not sensor and (one.is_mostly_numbers or (one.kind == "empty" and sensor is None)))
     whole = sensor is not None or len(values) == len(rest)
     if not values or not whole or (time is None and not asked):
         raise unclear_columns(table, time)

@@ -170,5 +170,5 @@ def _spread(table: HeadedTable, numbers: Sequence[Float64], steps: Int64, sensor
 
 
 def _describe(times: Times, steps: Steps) -> str:
-    zone = "in UTC" if times.zoned else "as they stand"
+    zone = "in UTC" if times.zoned or "since 1970" in times.form else "local, as they stand"
     return f"{times.form}, {times.span}, a step every {steps.period.removeprefix('1 ')}" + (f"; {zone}" if times.per_second else "")

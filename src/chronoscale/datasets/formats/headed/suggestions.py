@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.datasets.formats.headed.column import Column
+from chronoscale.datasets.formats.headed.column_names import SENSORS, TIMES, means
 from chronoscale.datasets.formats.headed.dates import dates_among
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.times import looks_like_dates
@@ -22,7 +23,10 @@ def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
 def require_header(table: HeadedTable) -> None:
     """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
     numbers beside columns of text."""
-    dates = dates_among([column.name for column in table.columns])
+    names = [column.name for column in table.columns]
+    if any(means(name, (*SENSORS, *TIMES)) for name in names):
+        return
+    dates = dates_among(names)
     above_dates = [place for place in dates if looks_like_dates(table.columns[place])]
     above_numbers = [column for column in table.columns if is_number(column.name) and column.is_numeric]
     if not above_dates and not (above_numbers and all(column.kind == "text" for column in table.columns if not is_number(column.name))):

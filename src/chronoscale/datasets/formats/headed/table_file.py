@@ -53,12 +53,13 @@ def read_headed_table(paths: Sequence[Path], layout: TextLayout) -> HeadedTable:
     what its files unpack to.
     """
     files = [_read_file(path, layout) for path in paths]
-    first = files[0].data
+    names = files[0].data.column_names
     for path, file in zip(paths[1:], files[1:], strict=True):
-        if file.data.column_names != first.column_names:
-            raise UserError(f"{path}: the columns are {_listed(file.data)}, those of {paths[0]} are {_listed(first)}")
+        if file.data.column_names != names:
+            raise UserError(f"{path}: the columns are {_listed(file.data)}, those of {paths[0]} are {_listed(files[0].data)}")
+    places = [str(place) for place in range(len(names))]  # two columns may have one name
     try:
-        whole = pa.concat_tables([file.data for file in files], promote_options="permissive")
+        whole = pa.concat_tables([file.data.rename_columns(places) for file in files], promote_options="permissive")
     except pa.ArrowException as error:
         raise UserError(f"{paths[0]}: the files of one table differ in a column's type ({error})") from None
     if not whole.num_rows:
@@ -73,7 +74,7 @@ def read_headed_table(paths: Sequence[Path], layout: TextLayout) -> HeadedTable:
 
     columns = [
         Column(name.strip() if files[0].named else "", place + 1, _joined(whole.column(place)), row_error, files[0].decimal)
-        for place, name in enumerate(whole.column_names)
+        for place, name in enumerate(names)
     ]
     return HeadedTable(tuple(paths), files[0].kind, tuple(columns), whole.num_rows, row_error)
 

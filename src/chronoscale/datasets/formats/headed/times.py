@@ -62,7 +62,7 @@ class Times:
         """What became of the times, for the account of a reading."""
         if not self.per_second:
             return f"{self.form}, {self.span}"
-        zone = "in UTC" if self.zoned or "since 1970" in self.form else "as they stand, without a zone"
+        zone = "in UTC" if self.zoned or "since 1970" in self.form else "taken as UTC, for they have no zone"
         fractions = "" if self.kept.dtype.kind == "i" else " with fractions"
         return f"{self.form}, {self.span}; kept in seconds{fractions}, {zone}"
 

@@ -111,7 +111,9 @@ def _accept(table: EventTable) -> None:
 def _check(order: OrderPolicy, table: EventTable) -> None:
     """Check columns that a format documents: `plausibility.require_plausible_events`."""
     places: dict[str, int] = {role: table.roles.index(role) for role in ("src", "dst", "time") if role in table.roles}
-    columns = {role: EventColumn(place, f"field {place + 1}", table.columns[role]) for role, place in places.items()}
+    columns = {
+        role: EventColumn(place, f"field {place + 1}", table.columns[role], f"{table.columns[role][0]}") for role, place in places.items()
+    }
 
     def spell(choice: Mapping[str, int]) -> dict[str, str]:
         named = {place: "_" if role in (*places, *choice) else role for place, role in enumerate(table.roles)}

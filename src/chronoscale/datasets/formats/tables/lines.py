@@ -75,7 +75,7 @@ def has_numbers_below(path: Path, places: Sequence[int]) -> bool:
 def damage_error(path: Path, error: Exception) -> UserError:
     """Translate what reading a dataset's file raised into an error for its user: the file is no text, or is truncated or damaged."""
     if isinstance(error, UnicodeDecodeError):
-        return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8)")
+        return UserError(f"{path}: not a text file (byte {error.start} is not UTF-8); the format table takes encoding=latin-1")
     return UserError(f"{path}: truncated or damaged ({error})")
 
 
