@@ -22,8 +22,8 @@ Spell = Callable[[Mapping[str, int]], Mapping[str, str]]
 
 
 class EventColumn(NamedTuple):
-    """Column of a file of events: its place from 0, how messages call it, such as "field 3", its entries, numbers [M], and the first of them
-    as it stands in the file."""
+    """Column of a file of events: its place from 0, how messages call it, such as "field 3", its entries, numbers [M], and the first of
+    them as it stands in the file."""
 
     place: int
     label: str
