@@ -103,7 +103,7 @@ def _of_events(stream: EventStream) -> Facts:
 
 
 def _beside(stream: EventStream) -> str:
-    parts = [] if stream.features is None else [f"{stream.features.shape[1]:,} features"]
+    parts = [] if stream.features is None else [f"{stream.features.shape[1]:,} feature{'s' * (stream.features.shape[1] > 1)}"]
     parts += [] if stream.labels is None else ["labels"]
     return f", with {' and '.join(parts)}" if parts else ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -82,7 +81,8 @@ def build_signal(table: HeadedTable, roles: ReadingRoles, options: ReadingOption
         raise UserError(f"{path}: {error}") from None
 
 
-class _Sensors(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sensors:
     """Sensors of a signal: integer ids, int64 [N], or else names [N]; and the number of each row's, int64 [M], of a long table."""
 
     ids: Int64 | None
