@@ -15,9 +15,10 @@ from chronoscale.harness.keys.experiment_files import as_yaml, check
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.passes import load_schedules
+from chronoscale.harness.runs.rival_record import NAIVE
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import start
-from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB, NAIVE
+from chronoscale.harness.runs.training_record import CONTROL, FOLDER, JOB
 from chronoscale.harness.simulate.simulation import simulate
 from chronoscale.harness.workflows.snapshots.data import store_snapshots, stored_workload
 from chronoscale.real_exec.execution.context import Context

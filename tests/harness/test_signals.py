@@ -16,7 +16,7 @@ import torch
 from command_line import command, one_line
 from tiny_run import Held
 
-from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.batching.signals.rivals.evaluation import score_signal_rivals
 from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import store
@@ -232,7 +232,7 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     output = capsys.readouterr()
     (row,) = json.loads(output.out)
     scores = {line.pop("predictor"): line for line in row["test"]}
-    assert list(scores) == ["pgt-dcrnn", "last value", "training mean"]
+    assert list(scores) == ["pgt-dcrnn", "last value", "training mean", *list(scores)[3:-1], "ridge regression on the window"]
     folder = Path("runs/small-train-1/train")
     job, data = Job.load(folder / "train.job.json"), store.load("marked")
     windows = Windows(len(data), 4, 3)
@@ -253,12 +253,18 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
                 expected, rel=1e-4
             )
     assert scores["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
-    for name, errors in naive_errors(data, windows).items():
-        assert list(scores[name]) == ["mae", "rmse", "mape"] and scores[name] == pytest.approx(errors)
+    rivals = score_signal_rivals(data, windows)
+    kept = json.loads((folder / "rivals.json").read_text())
+    assert [*kept] == [one.name for one in rivals] == list(scores)[1:]
+    for one in rivals:
+        assert list(scores[one.name]) == ["mae", "rmse", "mape"] and scores[one.name] == pytest.approx(one.scores)
+        assert kept[one.name] == {"meaning": one.meaning, "steps": one.steps} and len(one.steps["mae"]) == 3
     assert f"Test period, with the model of epoch {best}, the best of 0..1: MAE {scores['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(
         output.err.split()
     )
-    assert "The model's MAE is no better than that of the last value alone." in " ".join(output.err.split())
+    strongest = min(rivals, key=lambda one: one.scores["mae"])
+    against = f"MAE {scores['pgt-dcrnn']['mae']:.4g} against {strongest.scores['mae']:.4g}."
+    assert row["verdict"][:2] == [f"pgt-dcrnn does not beat the {strongest.name}: {against}", f"It predicts {strongest.meaning}."]
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
     assert "test period, with the model of epoch 0" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)

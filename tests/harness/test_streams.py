@@ -181,8 +181,9 @@ def test_labels_of_sources_are_learnt(experiment, inline, capsys):
     """
     training = {**SMALL["training"], "task": "node", "learning_rate": 0.02}
     command("train", experiment(epochs=12, training=training, model={**MODEL, "clock": "linear"}), "--json")
-    model, naive = json.loads(capsys.readouterr().out)[0]["test"]
-    assert naive["predictor"] == "most frequent label" and naive["accuracy"] < 0.7
+    model, naive, latest = json.loads(capsys.readouterr().out)[0]["test"]
+    assert naive["predictor"] == "most frequent label" and naive["accuracy"] < 0.7 and naive["auc"] == 0.5
+    assert latest["predictor"] == "latest label of the node"
     assert model["accuracy"] > 0.9 and model["auc"] > 0.95
 
 

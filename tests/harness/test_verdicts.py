@@ -200,13 +200,26 @@ def test_only_who_is_sure_and_needs_no_single_seed_is_decided() -> None:
     assert "Not decided" in said(compared(outcome("a", (0.3,)), outcome("b", (0.3,), epoch_s=3.0)))
 
 
-def test_who_is_beaten_without_a_model_is_named() -> None:
-    """By half of its seeds; a tie is no victory; where nothing is known without a model, nothing is said."""
-    outcomes = outcome("a", (0.3,), (0.5,), (0.39,)), outcome("b", (0.9, 0.4)), outcome("c", (0.5,), (0.3,), (0.5,)), outcome("d", ())
-    result = compared(*(replace(one, curves={i: one.curves.get(i, ()) for i in range(3)}) for one in outcomes))
-    sentences = [line for line in notes(result) if "no better" in line]
-    assert sentences == ["no better than the best prediction without a model: b, c and d"]
-    assert not any("no better" in line for line in notes(replace(result, naive={"last value": NAN})))
+def test_who_does_not_beat_what_needs_no_model_is_told_first() -> None:
+    """By none of its seeds: not beaten; by some: a tie; where nothing is known without a model, nothing is said."""
+    outcomes = outcome("a", (0.3,), (0.5,), (0.39,)), outcome("b", (0.9, 0.4)), outcome("c", (0.5,), (0.45,), (0.5,)), outcome("d", ())
+    won = outcome("e", (0.3,), (0.39,), (0.2,))
+    several = [replace(one, curves={i: one.curves.get(i, ()) for i in range(3)}) for one in (*outcomes, won)]
+    assert said(compared(*several)).startswith(
+        "b, c and d do not beat the last value without a model: validation MSE 0.4 against 0.5 of c. Not told apart from the last value "
+        "without a model, validation MSE 0.4, is a (2 of 3 seeds beat it). Target: "
+    )
+    assert said(compared(several[1], won)).startswith("b does not beat the last value without a model: validation MSE 0.4. Target: ")
+    assert said(compared(several[0], won)).startswith(
+        "Not told apart from the last value without a model, validation MSE 0.4, is a (2 of 3"
+    )
+    assert said(compared(several[2], several[1])).startswith(
+        "No strategy beats the last value without a model: validation MSE 0.4 against 0.5 of c. Target: "
+    )
+    assert said(compared(won)).startswith("Target: ")
+    assert said(replace(compared(*several), naive={"last value": NAN})).startswith("Target: ")
+    higher = replace(compared(won), score=AP, target=Target(AP, 0.3, "asked"), naive={"x": 0.1, "EdgeBank": 0.5})
+    assert said(higher).startswith("No strategy beats the EdgeBank without a model: validation AP 0.5 against 0.3 of e. Target: ")
 
 
 def test_a_rate_at_the_end_of_the_grid_is_told() -> None:

@@ -125,15 +125,16 @@ def test_a_prediction_that_is_not_finite_has_no_score():
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
-def test_naive_predictions(horizon):
-    result = objective_of(task_of("degrees"), GRAPHS, Hyper()).naive(SPLIT.training, SPLIT.test, horizon)
+def test_predictions_without_a_model(horizon):
+    scored = objective_of(task_of("degrees"), GRAPHS, Hyper()).rivals(SPLIT, SPLIT.test, horizon)
+    result = {one.name: one.scores for one in scored}
     degrees = np.log1p(np.stack([[s.in_degree(), s.out_degree()] for s in GRAPHS]).astype(float))  # [T, 2, N]
     last = np.mean([(degrees[t] - degrees[t - horizon]) ** 2 for t in SPLIT.test])
     mean = np.mean([(degrees[t] - degrees[:7].mean(0)) ** 2 for t in SPLIT.test])
     assert result["last value"]["mse"] == pytest.approx(last, rel=1e-5) and result["training mean"]["mse"] == pytest.approx(mean, rel=1e-5)
     counts = np.bincount(GRAPHS.classes[GRAPHS.classes >= 0])
-    naive = objective_of(task_of("classes"), GRAPHS, Hyper()).naive(SPLIT.training, SPLIT.test, horizon)
-    assert naive == {"most frequent class": {"accuracy": counts.max() / counts.sum()}}
+    (frequent,) = objective_of(task_of("classes"), GRAPHS, Hyper()).rivals(SPLIT, SPLIT.test, horizon)
+    assert (frequent.name, frequent.scores) == ("most frequent class", {"accuracy": counts.max() / counts.sum()})
 
 
 def test_what_a_task_cannot_be():

@@ -1,5 +1,7 @@
 """The task `links`: its pairs, loss, gradients and scores against brute force; epochs that draw anew; snapshots without edges."""
 
+import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -212,23 +214,41 @@ def test_predictions_that_are_not_finite_have_no_score():
 
 
 @pytest.mark.parametrize("horizon", [1, 2])
-def test_naive_predictions(horizon):
-    """By sets: the edges of the newest snapshot that has any, and of all, as they are `horizon` before."""
-    result = objective_of(task_of("links"), GRAPHS, HYPER).naive(SPLIT.training, SPLIT.test, horizon)
-    sets = [set(zip(s.src.tolist(), s.dst.tolist(), strict=True)) for s in GRAPHS]
-    for name, newest in (("edges of the last snapshot", True), ("EdgeBank", False)):
+def test_predictions_without_a_model(horizon):
+    """By sets of edges and counts over snapshots, `horizon` before and earlier."""
+    scored = objective_of(task_of("links"), GRAPHS, HYPER).rivals(SPLIT, SPLIT.test, horizon)
+    result = {one.name: one.scores for one in scored}
+    half_life = float(re.search(r"after (\S+) snapshots", scored[5].meaning)[1]) if "snapshots" in scored[5].meaning else math.inf
+    pairs = [list(zip(s.src.tolist(), s.dst.tolist(), strict=True)) for s in GRAPHS]
+
+    def score(name: str, t: int, source: int, end: int) -> float:
+        known = pairs[: t - horizon + 1]
+        when = [at for at, edges in enumerate(known) if (source, end) in edges]
+        last = max(at for at, edges in enumerate(known) if edges)
+        fading = [0.5 ** ((last + 1 - at) / half_life) for at, edges in enumerate(known) for _, other in edges if other == end]
+        degrees = [sum((a == node) + (b == node) for edges in known for a, b in edges) for node in (source, end)]
+        return {
+            "edges of the last snapshot": float(last in when),
+            "EdgeBank": float(bool(when)),
+            "times the pair was there": float(len(when)),
+            "popularity of late": sum(fading),
+            "seen pair then popularity of late": 1e6 * bool(when) + sum(fading),
+            "preferential attachment": float(degrees[0] * degrees[1]),
+        }[name]
+
+    for name in ("edges of the last snapshot", "EdgeBank", "times the pair was there", *list(result)[3:7:2], "preferential attachment"):
         expected = []
         for t in SPLIT.test:
-            seen = [edges for edges in sets[: t - horizon + 1] if edges]
-            known = seen[-1] if newest else set().union(*seen)
             rows = pairs_of().evaluated(t)
             if len(rows):
-                score = np.array([[-np.inf if end < 0 else float((row[0], end) in known) for end in row[1:]] for row in rows.tolist()])
-                flat = score[:, :2].T.ravel()
+                scores = np.array([[-np.inf if end < 0 else score(name, t, row[0], end) for end in row[1:]] for row in rows.tolist()])
+                flat = scores[:, :2].T.ravel().round(9)  # sums in another order are no order
                 ap = average_precision_score(np.repeat([1, 0], len(rows)), flat)
-                expected.append((ap, roc_auc_score(np.repeat([1, 0], len(rows)), flat), brute_force_mrr(score[:, 0], score[:, 2:])))
-        assert result[name] == pytest.approx(dict(zip(("ap", "auc", "mrr"), np.mean(expected, 0), strict=True)))
-    assert list(result) == ["edges of the last snapshot", "EdgeBank"]
+                mrr = brute_force_mrr(scores[:, 0].round(9), scores[:, 2:].round(9))
+                expected.append((ap, roc_auc_score(np.repeat([1, 0], len(rows)), flat), mrr))
+        assert result[name] == pytest.approx(dict(zip(("ap", "auc", "mrr"), np.mean(expected, 0), strict=True))), name
+    assert [*result][:3] == ["edges of the last snapshot", "EdgeBank", "times the pair was there"] and len(result) == 8
+    assert all(set(one) == {"ap", "auc", "mrr"} for one in result.values())
 
 
 def test_nothing_to_learn_from_or_to_score():
@@ -236,7 +256,7 @@ def test_nothing_to_learn_from_or_to_score():
         pairs_of(graphs(empty=tuple(SPLIT.training)))
     aim = objective_of(task_of("links"), graphs(empty=tuple(SPLIT.test)), HYPER)
     assert aim.scores(sum(aim.sums(torch.randn(NODES, 4), torch.from_numpy(aim.truth(t))) for t in SPLIT.test)) == {}
-    assert aim.naive(SPLIT.training, SPLIT.test, 1) == {"edges of the last snapshot": {}, "EdgeBank": {}}
+    assert all(one.scores == {} for one in aim.rivals(SPLIT, SPLIT.test, 1))
     with pytest.raises(UserError, match=r"training\.ranked: expected 1\.\.\d+ negatives an edge, got 0"):
         LinkProtocol(0)
 

@@ -257,7 +257,7 @@ def stages(section: Section) -> pd.DataFrame:
 
 
 def test_scores(section: Section) -> pd.DataFrame:
-    """Return a report's table of scores on the test period: a trained model's, and those of naive predictors that its run has tested.
+    """Return a report's table of scores on the test period: a trained model's, and those of its rivals that its run has tested.
 
     tested_epoch: the epoch whose model was tested.
     """

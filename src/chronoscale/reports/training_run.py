@@ -52,9 +52,9 @@ class TrainingRun:
     """Training run as a report shows it: epochs in stages, what the control plane planned meanwhile, scores and notes.
 
     missed: stage and strategy that were requested and in which no epoch was trained. tested: scores of the test by predictor and key, the
-    model's first, naive ones beside it. horizon: a forecaster's errors at each step ahead. best: the epoch whose model was tested, None
-    where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: which number that is not finite stopped it,
-    and where; '' where none did.
+    model's first, its rivals' beside it. horizon: a forecaster's errors at each step ahead. verdict: sentences on whether the model beats
+    its rivals, the first of the notes. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
+    epochs whose traces are there. stopped: which number that is not finite stopped it, and where; '' where none did.
     """
 
     name: str
@@ -69,6 +69,7 @@ class TrainingRun:
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict, kw_only=True)
     setting: Setting = field(default=EXECUTED, kw_only=True)
     stopped: str = field(default="", kw_only=True)
+    verdict: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def failed(self) -> str:
@@ -140,7 +141,7 @@ class TrainingRun:
         return table.drop(columns=unknown if self.activities or not len(table) else [*unknown, "control_s"])
 
     def compared(self) -> pd.DataFrame:
-        """Return a table of test scores, the model's and those of naive predictors, one row each; no rows where nothing was tested."""
+        """Return a table of test scores, the model's and those of its rivals, one row each; no rows where nothing was tested."""
         score_kinds = scores_present(self.tested.values())
         return pd.DataFrame(
             [

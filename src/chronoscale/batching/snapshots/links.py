@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.datasets.arrays import Bool, Float64, Int32, Numbers
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.streams import ranking
-from chronoscale.datasets.streams.edgebank import EdgeBank
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.negatives import (
     MAX_NEGATIVES,
@@ -23,8 +21,6 @@ from chronoscale.datasets.streams.negatives import (
 from chronoscale.errors import UserError
 
 TERMS = 5  # of `score_sums`
-LAST_EDGES = "edges of the last snapshot"
-EVERY_EDGE = "EdgeBank"
 
 
 def score_sums(positive: Numbers, negative: Numbers) -> Float64:
@@ -114,23 +110,24 @@ class LinkPairs:
         edges, begin = self._edges(snapshot), int(self._ptr[part.start])
         return self._fixed[part][edges.start - begin : edges.stop - begin]
 
-    def naive(self, part: range, horizon: int) -> dict[str, dict[str, float]]:
-        """Return the scores of predictors without training on the snapshots `part`: the edges of the newest snapshot that has any, and
-        those of all snapshots (EdgeBank), `horizon` before and earlier."""
-        scored = {name: [self._remember(t, horizon, window) for t in part] for name, window in ((LAST_EDGES, 0.0), (EVERY_EDGE, None))}
-        return {name: mean_scores(np.sum(sums, axis=0)) for name, sums in scored.items()}
+    @property
+    def events(self) -> EventStream:
+        """Edges of all snapshots as events, whose time is the snapshot's number."""
+        return self._events
 
-    @cached_property
-    def _bank(self) -> EdgeBank:
-        return EdgeBank(self._events)
+    @property
+    def trained(self) -> int:
+        """Number of edges in the snapshots that are trained on, the first events."""
+        return self._trained
 
-    def _remember(self, snapshot: int, horizon: int, window: float | None) -> Float64:
-        """Return the sums of EdgeBank's scores on a snapshot. window: as `EdgeBank.scores`, in snapshots."""
-        pairs = self.evaluated(snapshot)
-        known = np.full(len(pairs), self._ptr[snapshot - horizon + 1], np.int64)
-        source = np.ascontiguousarray(pairs[:, 0])
-        positive, negative = (self._bank.scores(source, np.ascontiguousarray(ends), known, window) for ends in (pairs[:, 1], pairs[:, 2:]))
-        return score_sums(positive, negative)
+    @property
+    def validated(self) -> range:
+        """Snapshots that validate, none where the range is empty."""
+        return self._split.validation
+
+    def known(self, snapshot: int, horizon: int) -> int:
+        """Return how many events are known where a snapshot is predicted: those of the snapshots `horizon` before and earlier."""
+        return int(self._ptr[snapshot - horizon + 1])
 
     def _edges(self, snapshot: int) -> range:
         return range(int(self._ptr[snapshot]), int(self._ptr[snapshot + 1]))

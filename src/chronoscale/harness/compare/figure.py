@@ -15,6 +15,8 @@ from chronoscale.harness.runs.run_folder import Run
 from chronoscale.reports.advice import Advice
 from chronoscale.reports.charts.advice_chart import ErrorCurve, ErrorCurveChart
 
+DRAWN = 3  # predictions without a model, as lines
+
 
 def report_comparison(run: Run, name: str, subject: str) -> Advice:
     """Return a finished run of `chronoscale compare` as a section of a report, from its compare.json.
@@ -53,4 +55,7 @@ def chart(record: Mapping[str, Any], name: str = "compare") -> ErrorCurveChart:
         f"Lines are medians over {seeds}, bands their range; {where}, each strategy at its best rate. "
         f"Dashed: the target, {score.describe(record['target'])}, {record['target_is']}."
     )
-    return ErrorCurveChart(name, panels, score.title, record["naive"], record["target"], caption, is_error=score.better == "lower")
+    naive = sorted(record["naive"].items(), key=lambda one: one[1], reverse=score.better == "higher")
+    if len(naive) > DRAWN:
+        caption += f" Dotted: the best {DRAWN} of {len(naive)} predictions without a model."
+    return ErrorCurveChart(name, panels, score.title, dict(naive[:DRAWN]), record["target"], caption, is_error=score.better == "lower")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -62,9 +62,10 @@ class StrategyOutcome:
 class Comparison:
     """Everything that a run of `chronoscale compare` found out, by numbers of ranks and in the order of the experiment.
 
-    naive: score on validation of predictions without a model, by name. scales: numbers of ranks, ascending. epochs, seeds: that were
-    trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a scale leaves out; remarks: on how
-    epochs were simulated, or timed amid noise. rates: learning rates that each was tried with, ascending.
+    naive: score on validation of predictions without a model, by name; meanings: what they predict. scales: numbers of ranks, ascending.
+    epochs, seeds: that were trained. cluster: that epochs are simulated on, '' where they were timed. refused: sentences on what a
+    scale leaves out; remarks: on how epochs were simulated, or timed amid noise. rates: learning rates that each was tried with,
+    ascending.
     """
 
     score: Score
@@ -78,6 +79,7 @@ class Comparison:
     cluster: str = ""
     refused: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 def places(scales: Sequence[int], cluster: str) -> str:

@@ -21,8 +21,8 @@ def comparison(trainings: Trainings) -> Comparison:
     """Read what the trainings of a run of `chronoscale compare` reached, and settle its target. Raises UserError as `resolve`."""
     experiment, run, score = trainings.experiment, trainings.run, trainings.score()
     outcomes = _outcomes(trainings, score)
-    scored = execution_of(experiment.family).naive_scores(experiment, run)
-    naive = {name: scores[score.key] for name, scores in scored.items() if score.key in scores}
+    rivals = [rival for rival in execution_of(experiment.family).rivals(experiment, run) if score.key in rival.scores]
+    naive = {rival.name: rival.scores[score.key] for rival in rivals}
     best, wanted = {one.label: one.best(score) for one in outcomes}, experiment.compare.target
     if isinstance(wanted, str):  # a strategy's score is that on the fewest ranks
         wanted = next((one.label for one in outcomes if one.name == wanted), wanted)
@@ -32,9 +32,8 @@ def comparison(trainings: Trainings) -> Comparison:
     refused = tuple(refused_sentences(experiment, run))
     remarks = remark_sentences(experiment, run) if experiment.virtual else noise_sentences(run).values()
     rates = rates_of(experiment)
-    return Comparison(
-        score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, tuple(remarks)
-    )
+    found = (score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, tuple(remarks))
+    return Comparison(*found, {rival.name: rival.meaning for rival in rivals})
 
 
 def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]:

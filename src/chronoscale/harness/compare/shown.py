@@ -134,7 +134,6 @@ def notes(result: Comparison) -> list[str]:
     if result.naive:
         rivals = ", ".join(f"{name} {result.score.describe(value)}" for name, value in result.naive.items())
         lines.append(f"without a model: {rivals}")
-        lines += _beaten_without_a_model(result)
     lines += scaling_sentences(result, times(result))
     lines += _ends_of_the_grid(result)
     for one in result.outcomes:
@@ -143,13 +142,6 @@ def notes(result: Comparison) -> list[str]:
                 lines.append(f"{', '.join(one.group)} train alike, and share trainings")
             lines += [f"{one.label}, seed {seed}: {text}" for seed, text in one.failed.items()]
     return lines
-
-
-def _beaten_without_a_model(result: Comparison) -> list[str]:
-    """A sentence on strategies whose best epoch is, by half of their seeds, no better than the best prediction without a model."""
-    score, start = result.score, result.score.best(result.naive.values())
-    beaten = [one.label for one in result.outcomes if not score.beats(reached_by_half(one.best(score), score), start)]
-    return [f"no better than the best prediction without a model: {listed(beaten)}"] if beaten and start == start else []
 
 
 def _ends_of_the_grid(result: Comparison) -> list[str]:
@@ -180,6 +172,7 @@ def summary(result: Comparison) -> dict[str, Any]:
         "epochs": result.epochs,
         "seeds": list(result.seeds),
         "naive": dict(result.naive),
+        "naive_meanings": dict(result.meanings),
         "first_without_seed": {str(seed): name for seed, name in when.without.items()},
         "strategies": [record({str(key): value for key, value in row.items()}) for row in rows(result).to_dict("records")],
         "curves": {one.label: {str(seed): list(curve) for seed, curve in one.curves.items()} for one in result.outcomes},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chronoscale.harness.compare.outcome import Comparison, listed, places
+from chronoscale.harness.compare.rivals import rival_sentences
 from chronoscale.harness.compare.sureness import TimesToTarget
 from chronoscale.reports.numbers import number, seconds
 
@@ -12,9 +13,13 @@ SURE = 0.95  # share of resamples from which the first is told apart
 
 
 def verdict(result: Comparison, times: TimesToTarget) -> str:
-    """Return the first sentences of `chronoscale compare`: the target, who reaches it first, by how much and how surely, and whether
-    that decides.
+    """Return the first sentences of `chronoscale compare`: which strategies do not beat what needs no training; the target, who reaches it
+    first, by how much and how surely, and whether that decides.
     """
+    return " ".join([*rival_sentences(result), _first_to_target(result, times)])
+
+
+def _first_to_target(result: Comparison, times: TimesToTarget) -> str:
     place = places(result.scales, result.cluster)
     target = f"Target: {result.target}, {result.target.why}."
     first, *others = times.order

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import isnan
 from pathlib import Path
 
 from chronoscale.datasets.scores import Scores, scores_present
 from chronoscale.harness.runs.idle import Idle
+from chronoscale.harness.runs.rival_record import read_rivals
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
@@ -17,13 +17,13 @@ from chronoscale.real_exec.training.training_end import ENDED, HORIZON, TEST, Tr
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.horizon import Horizon
+from chronoscale.reports.rival_verdict import rival_verdict
 from chronoscale.reports.training_run import Activity, Epoch, TrainingRun
 from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.trace import Trace
 
 FOLDER, CONTROL, JOB = "train", "control.json", "train.job.json"
-NAIVE = "naive.json"  # scores of naive predictions by name, on what a model is tested on
 NOTES = "notes.json"  # sentences of what a family did before the first epoch
 NAN = float("nan")
 
@@ -47,7 +47,9 @@ def result(run: Run, ranks: int) -> TrainingRun:
     epochs = tuple(map(_shown, epochs_done))
     plane = control(folder)
     end = ended(folder)
+    sentences = verdict(folder)
     notes = (
+        *sentences,
         *virtual(folder),
         *resized(epochs_done),
         *plane.notes,
@@ -68,6 +70,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
         horizon=horizon(folder),
         best=None if end is None else end.best,
         breakdowns=breakdowns(folder, epochs_done),
+        verdict=tuple(sentences),
     )
 
 
@@ -124,15 +127,29 @@ def early(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
 
 
 def scores(folder: Path) -> dict[str, Scores]:
-    """Return the test's scores by predictor: the model first, then naive ones; {} where training has not come to its end.
+    """Return the test's scores by predictor: the model first, then its rivals; {} where training has not come to its end.
 
     folder: the run's `train`.
     """
     if not (folder / TEST).exists():
         return {}
     model = read_json(folder / TEST, Scores, "test")
-    naive = read_json(folder / NAIVE, dict[str, Scores], "record of naive predictions") if (folder / NAIVE).exists() else {}
-    return {title_of(Job.load(folder / JOB).model.name): model, **naive}
+    return {model_title(folder): model, **{rival.name: dict(rival.scores) for rival in read_rivals(folder)}}
+
+
+def model_title(folder: Path) -> str:
+    """Return a training's model by its name for people. folder: the run's `train`."""
+    return title_of(Job.load(folder / JOB).model.name)
+
+
+def verdict(folder: Path) -> list[str]:
+    """Return sentences on whether a training's model beats predictions without a network on the test; [] where none was made.
+
+    folder: the run's `train`.
+    """
+    if not (folder / TEST).exists():
+        return []
+    return rival_verdict(model_title(folder), read_json(folder / TEST, Scores, "test"), read_rivals(folder))
 
 
 def horizon(folder: Path) -> Horizon:
@@ -165,20 +182,12 @@ def scaled(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
 
 
 def tested(folder: Path) -> list[str]:
-    """Return sentences on a training's test: its scores, and which naive predictions are as good by the first; [] where none was made.
-
-    folder: the run's `train`.
-    """
+    """Return a sentence, in a list, on the scores of a training's test; [] where none was made. folder: the run's `train`."""
     if not (folder / TEST).exists():
         return []
-    (_, model), *naive = scores(folder).items()
-    if not (scores_shown := scores_present([model])):
-        return [f"Test period, {period(folder)}: there is nothing to test on."]
-    first = scores_shown[0]
-    known = {name: other[first.key] for name, other in naive if not isnan(other.get(first.key, NAN))}
-    sentence = f"Test period, {period(folder)}: {', '.join(score.describe(model[score.key]) for score in scores_shown)}."
-    beaten = [name for name, value in known.items() if not first.beats(model[first.key], value)]
-    return [sentence, *(f"The model's {first.title} is no better than that of the {name} alone." for name in beaten)]
+    model = read_json(folder / TEST, Scores, "test")
+    scores_shown = [score.describe(model[score.key]) for score in scores_present([model])]
+    return [f"Test period, {period(folder)}: {', '.join(scores_shown) or 'there is nothing to test on'}."]
 
 
 def period(folder: Path) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.workflow import Workflow
@@ -78,7 +79,7 @@ class Execution(ABC, Generic[E]):
         and for a training without a model.
         """
 
-    def naive_scores(self, experiment: E, run: Run) -> Mapping[str, Mapping[str, float]]:
-        """Return scores on validation of predictions that need no model, by name, which `chronoscale compare` puts beside trainings; none
+    def rivals(self, experiment: E, run: Run) -> Sequence[RivalScores]:
+        """Return the scores on validation of predictions that train no network, which `chronoscale compare` puts beside trainings; none
         where the family has no such predictions. run: whose stored data are read."""
-        return {}
+        return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from chronoscale.batching.signals.naive import LAST, MEAN
+from chronoscale.batching.rivals.rival import RivalScores
+from chronoscale.batching.snapshots.held_out import SnapshotSplit
+from chronoscale.batching.snapshots.link_rivals import score_snapshot_link_rivals
 from chronoscale.batching.snapshots.links import TERMS, LinkPairs, mean_scores, score_sums
+from chronoscale.batching.snapshots.series_rivals import score_series_rivals
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.real_exec.snapshots.pair_logits import pair_logits
 from chronoscale.strategies.snapshots.tasks import SnapshotTask
@@ -80,10 +83,9 @@ class Objective(ABC):
         """Return a model's scores by key, from the sums over all that was predicted (`sums`); empty for nothing."""
 
     @abstractmethod
-    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the scores of predictions without a model on the snapshots `part`, for comparison: way of predicting -> key -> score.
-
-        They may use the snapshots `training`, and what is `horizon` before.
+    def rivals(self, split: SnapshotSplit, part: range, horizon: int) -> Sequence[RivalScores]:
+        """Return the scores of predictions without a model on the snapshots `part`, which a model has to beat, from what is `horizon`
+        before. split: of the sequence; what is fitted is fitted to its training, what is chosen is chosen on its validation.
         """
 
 
@@ -126,19 +128,9 @@ class Regression(Objective):
         squared, count = sums.tolist()
         return {"mse": squared / count} if count else {}
 
-    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the mean squared errors of two predictions that learn nothing, for comparison with a trained model.
-
-        'last value': each node's values `horizon` snapshots before; 'training mean': its mean over the snapshots `training`. By name, then
-        {'mse': ...}, over the snapshots `part`.
-        """
-        mean = torch.from_numpy(np.mean([self.target(t) for t in training], axis=0, dtype=np.float64))
-        sums = {LAST: torch.zeros(2, dtype=torch.float64), MEAN: torch.zeros(2, dtype=torch.float64)}
-        for t in part:
-            target = torch.from_numpy(self.target(t))
-            sums[LAST] += self.sums(torch.from_numpy(self.target(t - horizon)), target)
-            sums[MEAN] += self.sums(mean, target)
-        return {name: self.scores(total) for name, total in sums.items()}
+    def rivals(self, split: SnapshotSplit, part: range, horizon: int) -> Sequence[RivalScores]:
+        """Return the mean squared errors of forecasts of each node's own series."""
+        return score_series_rivals(self.target, split, part, horizon)
 
 
 class Classification(Objective):
@@ -186,13 +178,12 @@ class Classification(Objective):
         right, count = sums.tolist()
         return {"accuracy": right / count} if count else {}
 
-    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the accuracy of predicting, for all nodes, the class that most have, for comparison with a trained model.
-
-        Returns {'most frequent class': {'accuracy': ...}}. No argument is read: classes are the same in all snapshots.
+    def rivals(self, split: SnapshotSplit, part: range, horizon: int) -> Sequence[RivalScores]:
+        """Return the accuracy of predicting, for all nodes, the class that most have. No argument is read: classes are the same in all
+        snapshots, so that nothing of a node's past tells more of its class than itself.
         """
         most = np.bincount(self._classes[self._classes >= 0]).max()
-        return {"most frequent class": {"accuracy": float(most / self._labelled)}}
+        return [RivalScores("most frequent class", "the class that most nodes have", {"accuracy": float(most / self._labelled)})]
 
 
 class LinkPrediction(Objective):
@@ -250,9 +241,9 @@ class LinkPrediction(Objective):
         """Return AP, AUC and MRR, each the mean over the held-out snapshots that have edges."""
         return mean_scores(sums.cpu().numpy())
 
-    def naive(self, training: range, part: range, horizon: int) -> Mapping[str, Mapping[str, float]]:
-        """Return the scores of predicting the edges of the last snapshot, and all edges seen so far (EdgeBank)."""
-        return self._pairs.naive(part, horizon)
+    def rivals(self, split: SnapshotSplit, part: range, horizon: int) -> Sequence[RivalScores]:
+        """Return the scores of what needs no network to predict links (`batching.snapshots.link_rivals`)."""
+        return score_snapshot_link_rivals(self._pairs, part, horizon)
 
 
 _entropy = partial(nn.functional.cross_entropy, ignore_index=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import typer
 
 from chronoscale.harness.cli.output import PARTS, print_table, stage
 from chronoscale.harness.cli.sessions.execution_session import begin_execution
@@ -36,11 +37,15 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     parts = tables.breakdown_table(collect([run]))
     if as_json:
         table = tables.with_breakdowns(table, parts)
-    elif len(parts):
-        print_table(parts, PARTS, as_json=False)
+    else:
+        for sentence in training.verdict:
+            typer.echo(sentence)
+        if len(parts):
+            print_table(parts, PARTS, as_json=False)
     if as_json and training.tested:
-        last = [*[None] * (len(table) - 1), training.compared().to_dict("records")]
-        table = table.assign(test=pd.Series(last, dtype=object))
+        rest = [None] * (len(table) - 1)
+        tested, verdict = ([*rest, value] for value in (training.compared().to_dict("records"), list(training.verdict)))
+        table = table.assign(test=pd.Series(tested, dtype=object), verdict=pd.Series(verdict, dtype=object))
     elif training.tested:
         print_table(training.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
     steps = horizon_table(training.horizon)
@@ -51,4 +56,4 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     ranks = f"{training.ranks} {'virtual ' * experiment.virtual}rank{'s' * (training.ranks != 1)}"
     title = f"trained {len(training.epochs)} epochs on {ranks}"
     warned = set(control(run.folder / FOLDER).notes)  # by the control plane, when it wrote them
-    end(run, table, title, as_json, [note for note in training.notes if note not in warned])
+    end(run, table, title, as_json, [note for note in training.notes if note not in {*warned, *training.verdict}])

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.batching.signals.rivals.constant import LastValue, TrainingMean, training_means
+from chronoscale.batching.signals.rivals.evaluation import score_rivals
 from chronoscale.batching.signals.standardisation import fit_scaler
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue
@@ -90,8 +91,9 @@ def deviation(dataset: str, horizon: int) -> float:
 def _errors(dataset: str, horizon: int, phase: str, limit: int) -> Mapping[str, tuple[float, float]]:
     data = signal(dataset)
     windows: range = getattr(whole := Windows(len(data), horizon, horizon), phase)
-    errors = naive_errors(data, whole, windows[:limit] if limit else windows)
-    return {name: (scores["mae"], scores["rmse"] ** 2) for name, scores in errors.items()}
+    naive = [LastValue(horizon), TrainingMean(training_means(data, whole))]
+    errors = score_rivals(data, whole, naive, windows[:limit] if limit else windows)
+    return {one.name: (one.scores["mae"], one.scores["rmse"] ** 2) for one in errors}
 
 
 def naive(point: Record, phase: str = "validation", squared: bool = False) -> dict[str, float]:

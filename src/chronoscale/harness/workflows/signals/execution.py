@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.batching.signals.naive import naive_errors
+from chronoscale.batching.rivals.rival import RivalScores
+from chronoscale.batching.signals.rivals.evaluation import score_signal_rivals
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.signals import SignalExperiment
 from chronoscale.harness.runs.run_folder import Run
@@ -36,7 +37,7 @@ class SignalExecution(Execution[SignalExperiment]):
     def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
         return predictions(job, period or "next")
 
-    def naive_scores(self, experiment: SignalExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+    def rivals(self, experiment: SignalExperiment, run: Run) -> Sequence[RivalScores]:
         stored = data.store_signal(experiment, run)
         windows = data.stored_workload(experiment, stored).windows
-        return naive_errors(data.map_signal(stored), windows, windows.validation)
+        return score_signal_rivals(data.map_signal(stored), windows, windows.validation)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
@@ -43,15 +44,15 @@ class SnapshotExecution(Execution[SnapshotExperiment]):
             ranks = max(experiment.ranks)
             partition, work = partitions.partition_over_ranks(experiment, run, sequence, work, ranks, planner)
             training.train(experiment, planner, work, folder, partition, run.folder / FOLDER, rough_costs() if staged else UNUSED)
-        training.write_naive_scores(experiment, sequence, run.folder / FOLDER)
+        training.write_rival_scores(experiment, sequence, run.folder / FOLDER)
 
     def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
         if period not in (None, "test"):
             raise UserError(f"--period {period}: of snapshots those of the test (training.test) are predicted")
         return predictions(job)
 
-    def naive_scores(self, experiment: SnapshotExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+    def rivals(self, experiment: SnapshotExperiment, run: Run) -> Sequence[RivalScores]:
         _, sequence = data.stored_workload(experiment, data.store_snapshots(experiment, run))
         split = experiment.hyper.held.split(len(sequence))
         objective = objective_of(experiment.task, sequence, experiment.hyper)
-        return objective.naive(split.training, split.validation, experiment.training.horizon)
+        return objective.rivals(split, split.validation, experiment.training.horizon)

@@ -12,8 +12,8 @@ from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.snapshots import SnapshotExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.rival_record import write_rivals
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.runs.training_record import NAIVE
 from chronoscale.harness.workflows.snapshots.tuning import tuned_experiment
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.snapshots.evaluated_plans import STAGE
@@ -63,14 +63,13 @@ def train(
     train_into(tuned_experiment(experiment, planner, folder, train_into, fits), folder)
 
 
-def write_naive_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
-    """Score predictions that learn nothing on the test snapshots, for the table of `chronoscale train`, which shows them beside the model.
+def write_rival_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:
+    """Score predictions without a network on the test snapshots, for the table of `chronoscale train`, which shows them beside the model.
 
-    folder: of the training; they go to its file `naive.json`: name -> score -> value. Nothing is written where no test is held out.
+    folder: of the training. Nothing is written where no test is held out.
     """
     held = experiment.hyper.held
     if held.test:
         split = held.split(len(sequence))
         objective = objective_of(experiment.task, sequence, experiment.hyper)
-        naive = objective.naive(split.training, split.test, experiment.training.horizon)
-        write_text(folder / NAIVE, json.dumps(naive))
+        write_rivals(folder, objective.rivals(split, split.test, experiment.training.horizon))

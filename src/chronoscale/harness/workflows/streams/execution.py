@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.batching.streams.naive import naive_scores
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.rivals import score_stream_rivals
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.keys.streams import StreamExperiment
@@ -41,6 +42,6 @@ class StreamExecution(Execution[StreamExperiment]):
             raise UserError(f"--period {period}: of a stream's events those of the test are predicted; there is no next one to ask about")
         yield predictions(job)
 
-    def naive_scores(self, experiment: StreamExperiment, run: Run) -> Mapping[str, Mapping[str, float]]:
+    def rivals(self, experiment: StreamExperiment, run: Run) -> Sequence[RivalScores]:
         stored = PreparedStream.load(data.store_events(experiment, run))
-        return naive_scores(stored, experiment.training.batch_size * max(experiment.ranks), "validation")
+        return score_stream_rivals(stored, experiment.training.batch_size * max(experiment.ranks), "validation")

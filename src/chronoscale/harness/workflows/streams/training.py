@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 
-from chronoscale.batching.streams.naive import naive_scores
 from chronoscale.batching.streams.prepared import PreparedStream
+from chronoscale.batching.streams.rivals import score_stream_rivals
 from chronoscale.harness.execute.epochs import run_epochs
 from chronoscale.harness.execute.jobs import make_training
 from chronoscale.harness.execute.machine import admit, unmeasured_machine
 from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.planning.schedules import plan_epoch
+from chronoscale.harness.runs.rival_record import write_rivals
 from chronoscale.harness.runs.run_folder import Run, write_text
-from chronoscale.harness.runs.training_record import FOLDER, NAIVE, NOTES
+from chronoscale.harness.runs.training_record import FOLDER, NOTES
 from chronoscale.harness.workflows.streams.boundary_weights import warn_of_boundary_weights
 from chronoscale.harness.workflows.streams.clock import clock_notes
 from chronoscale.harness.workflows.streams.data import store_events, stored_workload
@@ -25,9 +26,9 @@ from chronoscale.strategies.strategy import Strategy
 def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     """Train on an event stream for `chronoscale train`: at most `experiment.epochs` epochs on the largest of its rank counts.
 
-    Starts the ranks, waits for them, and writes epochs, checkpoints and naive scores to the run's folder `train`. A run that was killed
-    goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in memory, and MachineError
-    when a rank is lost: the checkpoint of the last whole epoch stays.
+    Starts the ranks, waits for them, and writes epochs, checkpoints and its rivals' scores to the run's folder `train`. A run that was
+    killed goes on after its last whole epoch. Raises UserError before anything starts for a schedule that does not fit in memory, and
+    MachineError when a rank is lost: the checkpoint of the last whole epoch stays.
     """
     ranks = max(experiment.ranks)
     data, folder = store_events(experiment, run), run.folder / FOLDER
@@ -40,4 +41,4 @@ def train(experiment: StreamExperiment, planner: Strategy, run: Run) -> None:
     write_text(folder / NOTES, json.dumps(clock_notes(experiment.model, stored)))
     item = Item(planner.name, str(folder / "schedule.parquet"), str(data), experiment.hyper)
     run_epochs(make_training(experiment, item, folder), ranks)
-    write_text(folder / NAIVE, json.dumps(naive_scores(stored, experiment.training.batch_size * ranks)))
+    write_rivals(folder, score_stream_rivals(stored, experiment.training.batch_size * ranks))

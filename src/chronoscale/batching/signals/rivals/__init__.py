@@ -1,0 +1,1 @@
+"""Rivals of forecasters of signals: predictions that train no network."""
