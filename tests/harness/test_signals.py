@@ -263,12 +263,17 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
         output.err.split()
     )
     strongest = min(rivals, key=lambda one: one.scores["mae"])
+    for ahead, step in enumerate(row["horizon"]):
+        at_step = {one.name: one.steps["mae"][ahead] for one in rivals}
+        assert at_step[step["best_rival"]] == step["rival_mae"] == min(at_step.values())
     against = f"MAE {scores['pgt-dcrnn']['mae']:.4g} against {strongest.scores['mae']:.4g}."
     assert row["verdict"][:2] == [f"pgt-dcrnn does not beat the {strongest.name}: {against}", f"It predicts {strongest.meaning}."]
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
     assert "test period, with the model of epoch 0" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)
-    assert "errors at each step ahead, with the model of epoch 0, the best of 0..0" in out and re.search(r"\n +3( +[\d.]+){6} *\n", out)
+    assert "errors at each step ahead, with the model of epoch 0, the best of 0..0" in out and re.search(
+        r"\n +3( +[\d.]+){6}  [a-z][^\n]* [\d.]+ *\n", out
+    )
     command("report", "runs/shown-train-1", "--out", "page")
     assert "Errors at each step ahead" in Path("page/report.md").read_text()
 

@@ -278,7 +278,9 @@ def test_scores(section: Section) -> pd.DataFrame:
 
 def horizon(section: Section) -> pd.DataFrame:
     """Return a report's table of forecasters' errors at each step ahead, of test and validation: a row a run and step."""
-    frames = [horizon_table(run.horizon).assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged]
+    frames = [
+        horizon_table(run.horizon, run.rivals).assign(**_origin_columns(section, run.name), ranks=run.ranks) for run in section.staged
+    ]
     table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     front = [*_origin_columns(section, ""), "ranks"]
     return table[front + [name for name in table.columns if name not in front]] if len(table) else table

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.datasets.scores import scores_present
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.horizon import Horizon
@@ -52,9 +53,10 @@ class TrainingRun:
     """Training run as a report shows it: epochs in stages, what the control plane planned meanwhile, scores and notes.
 
     missed: stage and strategy that were requested and in which no epoch was trained. tested: scores of the test by predictor and key, the
-    model's first, its rivals' beside it. horizon: a forecaster's errors at each step ahead. verdict: sentences on whether the model beats
-    its rivals, the first of the notes. best: the epoch whose model was tested, None where that is the last. breakdowns: by stage, of the
-    epochs whose traces are there. stopped: which number that is not finite stopped it, and where; '' where none did.
+    model's first, its rivals' beside it. horizon: a forecaster's errors at each step ahead; rivals: predictions without a network, with
+    theirs. verdict: sentences on whether the model beats its rivals, the first of the notes. best: the epoch whose model was tested, None
+    where that is the last. breakdowns: by stage, of the epochs whose traces are there. stopped: which number that is not finite stopped it,
+    and where; '' where none did.
     """
 
     name: str
@@ -65,6 +67,7 @@ class TrainingRun:
     missed: tuple[str, str] | None = None
     tested: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     horizon: Horizon = field(default_factory=dict, kw_only=True)
+    rivals: Sequence[RivalScores] = field(default=(), kw_only=True)
     best: int | None = field(default=None, kw_only=True)
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict, kw_only=True)
     setting: Setting = field(default=EXECUTED, kw_only=True)

@@ -68,6 +68,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
         plane.missed,
         scores(folder),
         horizon=horizon(folder),
+        rivals=read_rivals(folder),
         best=None if end is None else end.best,
         breakdowns=breakdowns(folder, epochs_done),
         verdict=tuple(sentences),

@@ -48,7 +48,7 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
         table = table.assign(test=pd.Series(tested, dtype=object), verdict=pd.Series(verdict, dtype=object))
     elif training.tested:
         print_table(training.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)
-    steps = horizon_table(training.horizon)
+    steps = horizon_table(training.horizon, training.rivals)
     if as_json and len(steps):
         table = table.assign(horizon=pd.Series([*[None] * (len(table) - 1), steps.to_dict("records")], dtype=object))
     elif len(steps):
