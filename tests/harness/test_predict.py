@@ -38,6 +38,7 @@ def test_forecasts_of_the_test_are_those_that_were_scored(forecast, inline, suff
     table = pd.read_csv("out/test.csv") if suffix == "csv" else pd.read_parquet("out/test.parquet")
     windows = range(67, 84)  # the last fifth of 84
     assert list(table) == ["time", "sensor", "ahead", "value", "truth"] and len(table) == len(windows) * 3 * 5
+    table = table.astype({"sensor": int})
     assert table["sensor"].tolist()[:5] == [70, 11, 905, 3, 12] and table["ahead"].tolist()[:6] == [1] * 5 + [2]
     assert table["time"].tolist()[::5] == [first + 4 + ahead for first in windows for ahead in range(3)]
     place = {70: 0, 11: 1, 905: 2, 3: 3, 12: 4}
@@ -49,6 +50,24 @@ def test_forecasts_of_the_test_are_those_that_were_scored(forecast, inline, suff
     )
     steps = json.loads(Path("runs/small-train-1/train/horizon.json").read_text())["test"]["mae"]
     assert wrong.groupby(table["ahead"]).mean().tolist() == pytest.approx(steps, rel=1e-5)
+
+
+def test_times_and_names_are_the_sources(tmp_path, monkeypatch, inline):
+    """Of a file with dates, an hour apart: those of what is predicted, also behind the last reading; stations by name."""
+    monkeypatch.chdir(tmp_path)
+    draw, times = np.random.default_rng(0), pd.date_range("2019-03-30 20:00", periods=90, freq="h")
+    pd.DataFrame({"time": times, **{name: 20 + draw.random(90) for name in ("north", "east gate", "south")}}).to_csv("air.csv", index=False)
+    changes = {"dataset": {"path": "air.csv", "graph": {"kind": "none"}}, "strategies": ["index"], "epochs": 1}
+    Path("air.yaml").write_text(json.dumps({**FORECASTER, **changes}))
+    command("train", "air.yaml", "--ranks", "1")
+    command("predict", "runs/air-train-1", "--out", "next.csv")
+    command("predict", "runs/air-train-1", "--period", "test")
+    after, tested = pd.read_csv("next.csv", parse_dates=["time"]), pd.read_parquet("predictions.parquet")
+    assert after["sensor"].tolist()[:3] == ["north", "east gate", "south"]
+    assert after["time"].tolist()[::3] == list(pd.date_range(times[-1], periods=4, freq="h")[1:])
+    assert tested["time"].min() == times[67 + 4] and tested["time"].max() == times[-1]
+    row = tested[(tested["time"] == times[80]) & (tested["sensor"] == "south")].iloc[0]
+    assert row["truth"] == pytest.approx(pd.read_csv("air.csv")["south"][80], rel=1e-6)
 
 
 def test_the_next_steps_follow_the_last_reading(forecast, inline, capsys):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+
+import numpy as np
 
 from chronoscale.datasets.signals.calendar import Times, with_time_of_day, with_time_of_day_at
 from chronoscale.datasets.signals.signal import Signal
@@ -15,13 +18,15 @@ TimeOfDay = Annotated[str | bool | int, "add the share of the day as a channel: 
 
 
 def apply_signal_options(signal: Signal, missing: Missing, time_of_day: TimeOfDay, times: Times | None = None) -> Signal:
-    """Return a signal that has just been read with readings equal to `missing` marked as missing, and then, if requested, the time of day
-    added as a channel: the options that all readers of signals share.
+    """Return a signal that has just been read with its times, with readings equal to `missing` marked as missing, and then, if requested,
+    the time of day added as a channel: the options that all readers of signals share.
 
     time_of_day: true, from `times`, datetime64 [T] or None where the file has none; or steps a day, for a file without times that begins at
     midnight. Options come from a command line, so text will do. Raises UserError for another value, and for the one that the file does not
     take.
     """
+    if times is not None:
+        signal = replace(signal, times=times.astype("datetime64[ns]").astype(np.int64))
     if missing is not None:
         try:
             signal = signal.mark_missing(float(missing))

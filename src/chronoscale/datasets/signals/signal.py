@@ -20,8 +20,9 @@ class Signal:
 
     values float32 or float64 [T, N, C]; edge_index int32 [2, E] (sources, destinations); edge_weight float32 [E] or None; missing bool [T,
     N, C] or None, True where there is no reading (the value there means nothing and may be NaN); node_ids int64 [N] or None (ids in the
-    source); node_names [N], text, or None (what the source calls its sensors). Channels are values, of which the first is what models
-    predict, and after them `calendar` channels that tell the time (`datasets.signals.calendar` adds them).
+    source); node_names [N], text, or None (what the source calls its sensors); times int64 [T], of each step, in order, ns since 1970 as
+    the source's clock shows it, or None. Channels are values, of which the first is what models predict, and after them `calendar`
+    channels that tell the time (`datasets.signals.calendar` adds them).
 
     Arrays may be memory-mapped. verified: the values were checked when they were written and are not read again. account: how it was read.
 
@@ -38,6 +39,7 @@ class Signal:
     account: Account = field(default_factory=dict)
     calendar: int = 0
     node_names: Names | None = None
+    times: Int64 | None = None
 
     def __post_init__(self) -> None:
         require(self.values, "Signal.values", "float32 float64", (None, None, None))
@@ -46,6 +48,7 @@ class Signal:
         require(self.missing, "Signal.missing", "bool", self.values.shape)
         require(self.node_ids, "Signal.node_ids", "int64", (self.num_nodes,))
         require_names(self.node_names, "Signal.node_names", self.num_nodes)
+        require(self.times, "Signal.times", "int64", (len(self),))
         require_ids(self.edge_index.ravel(), "Signal.edge_index", self.num_nodes)
         require_finite(self.edge_weight, "Signal.edge_weight")
         if not 0 <= self.calendar < max(self.num_channels, 1):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from chronoscale.datasets.node_names import name_nodes
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.harness.workflows.execution import PredictedPeriod
 from chronoscale.real_exec.execution.context import open_context
@@ -16,28 +19,36 @@ from chronoscale.real_exec.signals.predictor import Forecast, SignalPredictor
 
 
 def predictions(job: Job, period: PredictedPeriod) -> Iterator[pd.DataFrame]:
-    """Predict with the forecaster that a job has trained, and yield tables: `time`, the step of the signal that is predicted; `sensor`;
-    `ahead`, how many steps after the last reading it is; `value`, in the unit of the data; `truth`, its reading, where there is one.
+    """Predict with the forecaster that a job has trained, and yield tables: `time`, a date where the signal has times, else the number of
+    the step that is predicted; `sensor`, by its name; `ahead`, how many steps after the last reading it is; `value`, in the unit of the
+    data; `truth`, its reading, where there is one.
 
     period: the windows of the test or of the validation, or "next": the steps after the last reading.
     """
     with open_context(replace(job.settings, virtual=0, threads=max(job.settings.threads, 1))) as context:
         predictor = SignalPredictor(job, context)
-        sensors = _sensors(predictor.signal)
+        signal, horizon = predictor.signal, predictor.windows.horizon
+        sensors, times = np.array(name_nodes(signal, range(signal.num_nodes))), _times(signal, horizon)
         parts = {"test": predictor.windows.test, "validation": predictor.windows.validation}
         for forecast in [predictor.next()] if period == "next" else predictor.forecasts(parts[period]):
-            yield _table(forecast, sensors)
+            yield _table(forecast, sensors, times)
 
 
-def _sensors(signal: Signal) -> np.ndarray:
-    return np.arange(signal.num_nodes) if signal.node_ids is None else signal.node_ids
+def _times(signal: Signal, horizon: int) -> NDArray[Any]:
+    """Return the time of each step of a signal and of `horizon` steps after it, [T + horizon]: dates, the last step's length apart where
+    there are no readings; numbers of steps where it has no times."""
+    if signal.times is None or len(signal) < 2:
+        return np.arange(len(signal) + horizon)
+    known = np.asarray(signal.times)
+    after = known[-1] + (known[-1] - known[-2]) * np.arange(1, horizon + 1)
+    return np.concatenate([known, after]).astype("datetime64[ns]")
 
 
-def _table(forecast: Forecast, sensors: np.ndarray) -> pd.DataFrame:
+def _table(forecast: Forecast, sensors: NDArray[Any], times: NDArray[Any]) -> pd.DataFrame:
     windows, horizon, nodes = forecast.values.shape
     ahead = np.arange(1, horizon + 1)
     columns = {
-        "time": np.repeat(forecast.first[:, None] + ahead - 1, nodes),
+        "time": np.repeat(times[forecast.first[:, None] + ahead - 1], nodes),
         "sensor": np.tile(sensors, windows * horizon),
         "ahead": np.tile(np.repeat(ahead, nodes), windows),
         "value": forecast.values.ravel(),

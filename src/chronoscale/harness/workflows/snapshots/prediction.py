@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from chronoscale.batching.snapshots.links import LinkPairs
 from chronoscale.datasets import store
+from chronoscale.datasets.node_names import name_nodes
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.streams import ranking
 from chronoscale.errors import UserError
@@ -35,32 +36,32 @@ def predictions(job: Job) -> Iterator[pd.DataFrame]:
     snapshots, task = store.load(Path(item.dataset)), task_of(item.hyper.task)
     assert isinstance(snapshots, SnapshotSequence)
     pairs = LinkPairs(snapshots, item.hyper.held, item.hyper.links, item.hyper.seed) if task.pairs else None
-    ids = np.arange(snapshots.num_nodes) if snapshots.node_ids is None else np.asarray(snapshots.node_ids)
+    names = np.array(name_nodes(snapshots, range(snapshots.num_nodes)))
     for number in item.hyper.held.split(len(snapshots)).test:
         predicted = np.load(folder / f"{number:06d}.npy")
-        table = _nodes(snapshots, task, number, predicted, ids) if pairs is None else _edges(pairs.evaluated(number), predicted, ids)
+        table = _nodes(snapshots, task, number, predicted, names) if pairs is None else _edges(pairs.evaluated(number), predicted, names)
         yield pd.DataFrame({"snapshot": np.full(len(next(iter(table.values()))), number), **table})
 
 
 def _nodes(
-    snapshots: SnapshotSequence, task: SnapshotTask, number: int, predicted: NDArray[Any], ids: NDArray[Any]
+    snapshots: SnapshotSequence, task: SnapshotTask, number: int, predicted: NDArray[Any], nodes: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
     if task.classifies:
         assert snapshots.classes is not None
-        return {"node": ids, "label": predicted.argmax(1), "truth": np.asarray(snapshots.classes, np.int64)}
+        return {"node": nodes, "label": predicted.argmax(1), "truth": np.asarray(snapshots.classes, np.int64)}
     truth = task.goal(snapshots[number])
-    names = [degree.__name__ for degree in task.predicted]
-    columns = {"node": ids}
-    for at, name in enumerate(names):
-        ending = f"_{name}" if len(names) > 1 else ""
+    degrees = [degree.__name__ for degree in task.predicted]
+    columns = {"node": nodes}
+    for at, degree in enumerate(degrees):
+        ending = f"_{degree}" if len(degrees) > 1 else ""
         columns |= {f"value{ending}": predicted[:, at], f"truth{ending}": truth[:, at]}
     return columns
 
 
-def _edges(pairs: NDArray[Any], scores: NDArray[Any], ids: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _edges(pairs: NDArray[Any], scores: NDArray[Any], nodes: NDArray[Any]) -> dict[str, NDArray[Any]]:
     ranked, rank = np.isfinite(scores[:, 2:]).any(axis=1), np.full(len(pairs), np.nan)
     if ranked.any():
         rank[ranked] = ranking.ranks(scores[ranked, 0], scores[ranked, 2:])
-    negative = np.where(pairs[:, 2] >= 0, ids[pairs[:, 2]], -1)
-    ends = {"src": ids[pairs[:, 0]], "dst": ids[pairs[:, 1]], "score": scores[:, 0]}
+    negative = np.where(pairs[:, 2] >= 0, nodes[pairs[:, 2]], "")
+    ends = {"src": nodes[pairs[:, 0]], "dst": nodes[pairs[:, 1]], "score": scores[:, 0]}
     return {**ends, "negative": negative, "negative_score": scores[:, 1], "rank": rank}
