@@ -3,6 +3,7 @@
     python tools/comparisons.py                    # what has no result yet; goes on after a kill
     python tools/comparisons.py snapshots/enron    # this one, whatever is there
     python tools/comparisons.py --retell           # read runs that are still in ./runs again: the same trainings in today's words
+    python tools/comparisons.py --rivals           # score today's predictions without a model beside the results, which takes seconds
     python tools/comparisons.py --pages            # write the pages anew from the results
     python tools/comparisons.py --check            # plan all again: whose steps, targets or mathematics are others by now? who is new?
 
@@ -23,9 +24,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from chronoscale.datasets.scores import SCORES
 from chronoscale.harness.compare.compare import compared
 from chronoscale.harness.compare.figure import chart
 from chronoscale.harness.compare.reading import comparison
+from chronoscale.harness.compare.rivals import rival_sentences
 from chronoscale.harness.compare.scale import at_scale
 from chronoscale.harness.compare.shown import rounded_table, summary
 from chronoscale.harness.compare.trainings import Trainings
@@ -34,6 +39,7 @@ from chronoscale.harness.keys.planners import planners
 from chronoscale.harness.planning.schedules import plan_epoch
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
+from chronoscale.harness.workflows.execution_registry import execution_of
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.charts.advice_drawing import draw_advice
 from chronoscale.reports.table_formats import to_markdown
@@ -78,6 +84,20 @@ def retell(experiment: Path) -> None:
     experiment.with_suffix(".svg").write_text(draw_advice(chart(record)).svg)
 
 
+def rivals(experiment: Path) -> None:
+    """Score on validation what needs no model, by today's code, and write into a result what of it its strategies do not beat."""
+    result, asked = json.loads(experiment.with_suffix(".json").read_text()), compared(load(experiment))
+    score = SCORES[result["score"]]
+    with tempfile.TemporaryDirectory() as folder:
+        scored = execution_of(asked.family).rivals(asked, Run(Path(folder)))
+    naive = {rival.name: rival.scores[score.key] for rival in scored if score.key in rival.scores}
+    best = {label: np.array([score.best(curve) for curve in seeds.values()], np.float64) for label, seeds in result["curves"].items()}
+    listing = ", ".join(f"{name} {score.describe(value)}" for name, value in naive.items())
+    sentences = rival_sentences(score, naive, best) or ["All strategies beat all of it by all seeds."]
+    result["rivals"] = {"made": time.strftime("%Y-%m-%d"), "verdict": " ".join(sentences), "scores": listing}
+    experiment.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+
+
 def _run(experiment: Path) -> Run:
     """Return the newest run of an experiment, or end where there is none."""
     runs = list((RUNS / experiment.parent.name).glob(f"{experiment.stem}-compare-*/status.json"))
@@ -105,8 +125,13 @@ def _section(file: Path, result: Mapping[str, Any]) -> list[str]:
         f"{len(result['seeds'])} seeds, {result['epochs']} epochs each, {result['minutes']:g} minutes in all on {environment['device']} "
         f"(torch {environment['torch']}, commit {environment['commit']}, {result['made']})."
     )
+    later = result.get("rivals")
+    since = (
+        [f"**Beside what needs no model, as it is scored since {later['made']}: {later['verdict']}** ({later['scores']}.)"] if later else []
+    )
     return [
         f"## {file.stem}",
+        *since,
         result["verdict"],
         to_markdown(rounded_table(result)).strip(),
         f"![{file.stem}]({file.parent.name}/{file.stem}.svg)",
@@ -147,6 +172,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="PAGE/NAME")
     parser.add_argument("--retell", action="store_true")
+    parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
@@ -159,6 +185,9 @@ def main() -> int:
     if given.retell:
         for file in files:
             retell(file)
+    elif given.rivals:
+        for file in files:
+            rivals(file)
     elif not given.pages:
         for file in files:
             if given.names or not file.with_suffix(".json").exists():

@@ -16,7 +16,8 @@ def verdict(result: Comparison, times: TimesToTarget) -> str:
     """Return the first sentences of `chronoscale compare`: which strategies do not beat what needs no training; the target, who reaches it
     first, by how much and how surely, and whether that decides.
     """
-    return " ".join([*rival_sentences(result), _first_to_target(result, times)])
+    best = {one.label: one.best(result.score) for one in result.outcomes}
+    return " ".join([*rival_sentences(result.score, result.naive, best), _first_to_target(result, times)])
 
 
 def _first_to_target(result: Comparison, times: TimesToTarget) -> str:
