@@ -73,7 +73,7 @@ class History:
             "neighbours": np.array(common, np.float64),
         }
         for row in range(len(self.rates)):
-            popularity = np.maximum(self.faded[row][ends.ravel()], -1e6)
+            popularity = np.maximum(self.faded[row][ends.ravel()].round(9), -1e6)  # equal sums in another order are equal
             flat[f"popular {row}"] = popularity
             flat[f"seen {row}"] = popularity + 1e7 * seen
             flat[f"latest {row}"] = np.where(seen, newest, popularity - 64)

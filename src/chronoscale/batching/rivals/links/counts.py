@@ -9,6 +9,7 @@ import pandas as pd
 
 from chronoscale.datasets.arrays import Float64, Int64
 
+DIGITS = 9  # of a logarithm: what differs less is equal, but for the order in which it was summed up
 SPAN = 500  # half-lives that are summed up together: float64 holds what grows by 2 ** 1000
 
 
@@ -82,7 +83,7 @@ class FadingCounts:
         newest, before = (np.where(end > first, self._logs[np.maximum(end - 1, 0)], -np.inf) for end in (last, earlier))
         now = self._clock[np.maximum(known - 1, 0)] + 1
         logs: Float64 = np.logaddexp2(newest, np.where(earlier < last, before, -np.inf)) - now * self._rate
-        return logs
+        return logs.round(DIGITS)
 
     def _begin(self, span: Int64) -> Float64:
         """Return where spans of SPAN half-lives begin on the clock."""
