@@ -180,6 +180,7 @@ WRONG = {
     "src,dst,time\na,b,1\nb,c\n": "t.csv:3: expected 3 fields, found 2",
     "src,dst,time\na,b,1\n\nb,c,2,3\n": "t.csv:4: expected 3 fields, found 4",
     "src,dst,time\na,b,2019-01-01\nb,c,noon\n": "t.csv:3: column 'time': expected a date, as others are, found 'noon'",
+    "src,dst,time\na,b,2019-01-01\nb,c,-1\n": "t.csv:3: column 'time': expected a date, as others are, found '-1'",
     "src,dst,time\na,b,2019-01-01\nb,c,2019-02-30\n": "t.csv:3: column 'time': expected a date, as others are, found '2019-02-30'",
     'src,dst,time\n"a\nx",b,2019-01-01\n\nb,c,2019-02-30\n': "t.csv:5: column 'time'",
     "src,dst,time\na,b,2019-01-01 10:00Z\nb,c,2019-01-02\n": "t.csv:3: column 'time': expected a time with a zone, found '2019-01-02'",
@@ -208,6 +209,9 @@ def test_what_is_wrong_is_one_line_that_says_where(tmp_path: Path, content: str)
     [
         ("t.parquet", b"PAR1 and no more", "truncated or not a Parquet file"),
         ("t.jsonl", b'{"src": "a", "dst": "b"}\n{"src": \n', "not a table of JSON, an object a line"),
+        ("t.jsonl", b'{"src": "a", "d\xff": "b"}\n', "not a text file"),
+        ("t.jsonl", b'{"src": "a\xff", "dst": "b"}\n', "truncated or damaged (Column 0: In chunk 0: Invalid"),
+        ("t.csv", b"src,dst,time\na\0,b,5\n", "t.csv:2: column 'src': expected a node, found a text with a byte 0 in it"),
         ("t.json", b'[{"src": "a"}, 5]', "expected a list of objects"),
         ("t.json", b'[{"src": "a"},\n', ":2: not JSON"),
         ("t.csv", b"src,dst,time\nd\xe9,b,1\n", "(byte 14 is not UTF-8); the format table takes encoding=latin-1"),

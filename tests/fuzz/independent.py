@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +113,49 @@ def events(path: Path, format: str, options: Mapping[str, Any]) -> Events:
         [[float(row[place]) for place in wide] for row in rows],
         _whole(column["label"], None) if "label" in column else [],
     )
+
+
+def table_events(path: Path, options: Mapping[str, Any]) -> list[tuple[str, str, float, list[float]]]:
+    """Events of a table with a header, by csv or json and datetime: names, seconds since 1970 or numbers, and a weight."""
+    text = text_of(path)
+    if ".jsonl" in path.name:
+        try:
+            objects = [json.loads(line) for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
+        except ValueError as error:
+            raise Wrong(str(error)) from None
+        header = [*dict.fromkeys(name for one in objects for name in one)]
+        rows = [["" if one.get(name) is None else str(one[name]) for name in header] for one in objects]
+    else:
+        try:
+            header, *rows = [
+                row for row in csv.reader(io.StringIO(text, newline=""), delimiter="\t" if ".tsv" in path.name else ",") if row
+            ]
+        except (csv.Error, ValueError) as error:
+            raise Wrong(str(error)) from None
+        header = [name.strip() for name in header]
+    if any(len(row) != len(header) for row in rows):
+        raise Wrong("lines of different lengths")
+    places = [_place(header, str(options[role])) for role in ("src", "dst", "time", "weight")]
+    columns = [[row[place].strip() for row in rows] for place in places]
+    src, dst, time, weight = columns
+    if any(entry.lower() in ("", "nan", "na", "n/a", "null", "none", "-") or "\0" in entry for column in columns for entry in column):
+        raise Wrong("an entry is missing")
+    return [(u, v, t, [float(w)]) for u, v, t, w in zip(src, dst, _times(time), numbers(weight), strict=True)]
+
+
+def _place(header: list[str], name: str) -> int:
+    if header.count(name) != 1:
+        raise Wrong(f"no column {name}")
+    return header.index(name)
+
+
+def _times(entries: list[str]) -> list[float]:
+    if all(NUMBER.fullmatch(entry) for entry in entries):
+        return numbers(entries)
+    try:
+        return [datetime.fromisoformat(entry).replace(tzinfo=UTC).timestamp() for entry in entries]
+    except ValueError as error:
+        raise Wrong(str(error)) from None
 
 
 def readings(path: Path, format: str) -> tuple[np.ndarray[Any, Any], list[tuple[int, int]] | None]:

@@ -60,6 +60,9 @@ TGL = ",src,dst,time,ext_roll\n0,1,2,5.0,0\n1,2,1,6.5,1\n2,3,1,8,2\n"
 EDGES = "% bip\n1,1,5.0,1000\n2,1,3.5,1001\n2,2,1,1003\n"
 SIGNED = "6,2,4,1289241911.72836\n6,5,-2,1289241941.5\n1,15,1,1289243140.25\n"
 PYGT = {"edges": [[0, 1], [1, 0], [1, 1]], "node_ids": {"A": 0, "B": 1}, "weights": [1, 0.5, 2], "FX": [[1, 2.5], [None, 4], [5, 6]]}
+TABLE = 'from,to,when,w\nann,bob b,2019-01-01T08:15:00,1.5\nbob b,"x, y",2019-01-01T08:15:00,-2\n007,ann,2019-02-28,3e2\n'
+LINES = "".join(json.dumps({"from": u, "to": v, "when": t, "w": t / 2}) + "\n" for u, v, t in [("a", "b", 5), ("b", "c", 7), ("c", "a", 9)])
+COLUMNS = {"src": "from", "dst": "to", "time": "when", "weight": "w", "sort": True}
 
 SAMPLES = (
     _text("plain", "a.txt", TIMED),
@@ -67,6 +70,9 @@ SAMPLES = (
     _text("plain", "two.txt", "1 2\n2 3\n3 1\n"),
     _text("plain", "otc.csv", SIGNED, columns="src,dst,weight,time"),
     _text("plain", "r.csv", "s,r,o,t\n" + SIGNED, columns="src,dst,_,time", skip=1, bipartite=True),
+    _text("table", "t.csv", TABLE, **COLUMNS),
+    _text("table", "t.tsv.gz", gzip.compress(TABLE.replace("x, y", "xy").replace(",", "\t").encode(), mtime=0), **COLUMNS),
+    _text("table", "t.jsonl", LINES, **COLUMNS),
     _text("konect", "out.x", KONECT),
     _text("konect", "out.x", KONECT.replace("asym", "bip"), columns="src,dst,weight,time"),
     _text("snap", "s.txt", SNAP),

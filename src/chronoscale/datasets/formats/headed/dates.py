@@ -18,6 +18,7 @@ LOCAL = r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4}|\d{2})(?:(?:,? +|T)(.+))?$"
 ZONE = r"(?:\d\d:?\d\d(?::\d\d(?:\.\d+)?)?)\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)$"
 MONTH = r"(?i)^(?=.*\b\d{4}\b)(?=.*\b\d{1,2}\b).*\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b"
 LIKE_A_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b")
+YEAR = r"\d{4}(?:\D|\d{4}|$)"
 HALF_DAYS = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I %p")
 CENTURY = 69  # of two digits, the first that mean the 1900s, as in POSIX
 
@@ -95,7 +96,8 @@ def _iso(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
         text = text.str.replace(r"\s*([AaPp])\.?[Mm]\.?$", r" \1M", regex=True).str.replace("T", " ")
         tried = [pd.to_datetime(text, format=form, errors="coerce") for form in HALF_DAYS]
         return max(tried, key=lambda dates: int(dates.notna().sum()))
-    return pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+    dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+    return dates.where(text.str.match(YEAR))  # pandas also takes -1 for a date
 
 
 def _with_names(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:

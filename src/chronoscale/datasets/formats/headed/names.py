@@ -41,8 +41,8 @@ def number_names(columns: Sequence[Column], meaning: str, apart: bool = False) -
     """Number the names in columns of a table in their order: an entry is the same node wherever it stands, unless columns have nodes of
     their own (`apart`), which come one column's after the other's.
 
-    meaning: what an entry is, for messages. Raises UserError, with its place, for an entry that is missing or has more than LONGEST
-    characters.
+    meaning: what an entry is, for messages. Raises UserError, with its place, for an entry that is missing, is no text (a byte 0), or
+    has more than LONGEST characters.
     """
     texts = [pc.cast(_short_texts(column, meaning), pa.large_string()) for column in columns]
     names, numbers = list[Names](), list[Int64]()
@@ -61,6 +61,9 @@ def number_names(columns: Sequence[Column], meaning: str, apart: bool = False) -
 
 def _short_texts(column: Column, meaning: str) -> pa.Array:
     texts = column.texts(meaning)
+    damaged = pc.match_substring(texts, "\0").to_numpy(zero_copy_only=False)
+    if damaged.any():
+        raise column.row_error(int(np.argmax(damaged)), f"{column.label}: expected a {meaning}, found a text with a byte 0 in it")
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     if lengths.max(initial=0) > LONGEST:
         row = int(np.argmax(lengths > LONGEST))

@@ -96,14 +96,20 @@ def _read_file(path: Path, layout: TextLayout) -> _TableFile:
     try:
         with open_binary(path) as file:
             begin = file.read(4)
+        start = begin.decode("ascii", "replace").lstrip("\ufeff\ufffd \t\r\n")[:1]
         if begin == PARQUET:
-            return _read_parquet(path)
-        start = begin.decode("ascii", "replace").lstrip("\ufeff\ufffd \t\r\n")
-        if start[:1] in ("{", "["):
-            return _read_json(path, start[0])
-        return _read_text(path, layout)
+            found = _read_parquet(path)
+        elif start in ("{", "["):
+            found = _read_json(path, start)
+        else:
+            found = _read_text(path, layout)
+        if found.data.column_names:  # which are decoded here
+            found.data.validate(full=True)
+        return found
     except DAMAGED as error:
         raise damage_error(path, error) from None
+    except pa.ArrowException as error:
+        raise UserError(f"{path}: truncated or damaged ({_one_line(error)})") from None
 
 
 def _read_parquet(path: Path) -> _TableFile:
