@@ -225,6 +225,7 @@ def test_two_readings_of_one_sensor_at_one_time_are_asked_about(tmp_path: Path) 
         ({"sensor": ["a", "b"], "value": [1, 2]}, {"as": "readings"}, "no column of sensor, value is named like a time, or holds dates"),
         ({"time": [1, 2], "a": [1, 2], "b": [1, 2]}, {"sort": True}, "sort is an option of events, and the columns are read as readings"),
         ({"time": [1, 2], "a": [1, 2], "b": ["inf", 2]}, {"values": "b", "time": "time"}, ":2: column 'b': expected a reading, found 'in"),
+        ({"time": [1, 2], "a": [1, 2], " a": [1, 2]}, {}, "2 columns have the name 'a', and a column is a sensor"),
         ({"city": ["a", "b"], "place": ["c", "d"], "time": [1, 2], "x": [1, 2]}, {}, "columns city, place may be the sensor"),
     ],
 )  # fmt: skip
@@ -238,3 +239,17 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, columns: dict[str, list[Any]]
 def test_a_zone_is_kept_apart_from_local_times(tmp_path: Path) -> None:
     times = [datetime(2019, 3, 1, hour, tzinfo=UTC).isoformat() for hour in range(3)]
     assert "; in UTC" in str(read_signal(write_table(tmp_path / "t.csv", {"time": times, "a": [1, 2, 3], "b": [1, 2, 3]})).account["time"])
+
+
+def test_sensors_in_a_header_are_ids_where_they_are_integers(tmp_path: Path) -> None:
+    signal = read_signal(write_table(tmp_path / "t.csv", {"time": [1, 2], "773869": [1, 2], "7": [3, 2**24 + 1]}))
+    assert signal.node_ids is not None and signal.node_ids.tolist() == [773869, 7]
+    assert signal.values.dtype == np.float64 and signal.values[1, 1, 0] == 2**24 + 1
+    signal = read_signal(write_table(tmp_path / "t.csv", {"time": [1, 2], "07": [1, 2], "7": [3, 4]}))
+    assert signal.node_ids is None and signal.node_names is not None and signal.node_names.tolist() == ["07", "7"]
+
+
+def test_what_does_not_fit_into_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chronoscale.datasets.formats.headed.readings.free_memory", lambda: 100)
+    with pytest.raises(UserError, match=r"t\.csv: 9 steps of 5 sensors take 1\.8e-07 GB, more than is free"):
+        open_dataset(write_table(tmp_path / "t.csv", {"time": range(9), **{name: range(9) for name in "abcde"}}))

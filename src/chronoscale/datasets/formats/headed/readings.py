@@ -3,6 +3,8 @@ edges."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -119,24 +121,29 @@ def _read_long(table: HeadedTable, roles: ReadingRoles, times: Times, step: str 
         require_single_readings(table, roles, steps, sensors.rows, sensors.show)
     chosen = roles.values if roles.named else varying_columns(roles.values, sensors.rows, steps.rows)
     numbers = [one.numbers("reading") for one in chosen]
-    values = _spread(table, numbers, steps.rows, sensors.rows, (steps.count, sensors.count))
+    values = _empty(table, (steps.count, sensors.count, len(chosen)), numbers)
+    cells = steps.rows * sensors.count + sensors.rows
+    for channel, column_of_numbers in enumerate(numbers):
+        values[:, :, channel] = _mean_by(cells, column_of_numbers, steps.count * sensors.count).reshape(values.shape[:2])
     named = {column.place: "sensor", time.place: "time", **{one.place: "value" for one in chosen}}
     return values, steps, sensors, describe_columns(table, "readings, long (a row is a reading)", named)
 
 
 def _read_wide(table: HeadedTable, roles: ReadingRoles, times: Times | None, step: str | None) -> _Read:
     names = [one.name or str(one.place) for one in roles.values]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{table.paths[0]}: two columns have the name '{repeated}', and a column is a sensor")
+    name, times_named = Counter(names).most_common(1)[0]
+    if times_named > 1:
+        raise UserError(f"{table.paths[0]}: {times_named} columns have the name '{name}', and a column is a sensor")
     if times is not None and step is None:
         require_a_row_a_time(table, roles, times)
     steps = None if times is None or roles.time is None else find_steps(table.paths[0], roles.time, times, step)
     count = table.rows if steps is None else steps.count
     rows = np.arange(table.rows) if steps is None else steps.rows
-    values = np.concatenate(
-        [_spread(table, [one.numbers("reading")], rows, np.zeros(table.rows, np.int64), (count, 1)) for one in roles.values], axis=1
-    )
-    whole = all(name.isdecimal() and len(name) < DIGITS for name in names)
+    numbers = [one.numbers("reading") for one in roles.values]
+    values = _empty(table, (count, len(names), 1), numbers)
+    for at, column in enumerate(numbers):
+        values[:, at, 0] = _mean_by(rows, column, count)
+    whole = all(name.isdecimal() and len(name) < DIGITS and str(int(name)) == name for name in names)
     sensors = _Sensors(np.array(list(map(int, names)), np.int64) if whole else None, None if whole else np.array(names, np.str_), rows)
     named = {one.place: "sensor" for one in roles.values} | ({} if roles.time is None else {roles.time.place: "time"})
     return values, steps, sensors, describe_columns(table, "readings, wide (a row is a time, a column a sensor)", named)
@@ -150,23 +157,23 @@ def _number_sensors(column: Column) -> _Sensors:
     return _Sensors(None, numbered.names, numbered.columns[0])
 
 
-def _spread(table: HeadedTable, numbers: Sequence[Float64], steps: Int64, sensors: Int64, shape: tuple[int, int]) -> Float32 | Float64:
-    """Return readings [T, N, C] of columns of numbers [M], one a channel, at each row's step and sensor: NaN where there are none, the mean
-    where there are several; float64 where float32 does not hold an integer."""
-    exact = any(np.nanmax(np.abs(column), initial=0) > EXACT and not np.nan_to_num(column % 1).any() for column in numbers)
+def _empty(table: HeadedTable, shape: tuple[int, int, int], columns: Sequence[Float64]) -> Float32 | Float64:
+    """Return readings [T, N, C] that are all NaN, float64 where float32 does not hold an integer of the columns. Raises UserError where
+    they would not fit into memory."""
+    exact = any(np.nanmax(np.abs(column), initial=0) > EXACT and not np.nan_to_num(column % 1).any() for column in columns)
     dtype = np.dtype(np.float64 if exact else np.float32)
-    cells = shape[0] * shape[1]
-    if (size := cells * len(numbers) * dtype.itemsize) > free_memory():
+    if (size := math.prod(shape) * dtype.itemsize) > free_memory():
         raise UserError(f"{table.paths[0]}: {shape[0]:,} steps of {shape[1]:,} sensors take {size / 1e9:.3g} GB, more than is free")
-    values = np.full((*shape, len(numbers)), np.nan, dtype)
-    at = steps * shape[1] + sensors
-    for channel, column in enumerate(numbers):
-        there = ~np.isnan(column)
-        counts = np.bincount(at[there], minlength=cells)
-        sums = np.bincount(at[there], column[there], minlength=cells)
-        with np.errstate(invalid="ignore"):
-            values[:, :, channel] = (sums / counts).reshape(shape)
-    return values
+    return np.full(shape, np.nan, dtype)
+
+
+def _mean_by(groups: Int64, numbers: Float64, count: int) -> Float64:
+    """Return the mean of the numbers [M] of each of `count` groups, NaN where a group has none; a single number as it is."""
+    there = ~np.isnan(numbers)
+    counts = np.bincount(groups[there], minlength=count)
+    sums = np.bincount(groups[there], numbers[there], minlength=count)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts, np.float64)
 
 
 def _describe(times: Times, steps: Steps) -> str:
