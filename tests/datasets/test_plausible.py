@@ -86,9 +86,10 @@ def test_sorted_sources_whose_times_are_in_order_are_no_question(tmp_path: Path)
     """An edge list by source, each source's events in time: it falls at a new source alone, which the notice of the order says."""
     src = [source for source in range(10) for _ in range(6)]
     times = [time for _ in range(10) for time in range(100, 700, 100)]
-    (tmp_path / "t.txt").write_text(rows(src, DST, times))
-    with pytest.warns(UserWarning, match="sorted by time"):
-        assert len(open_dataset(tmp_path / "t.txt")) == COUNT
+    for each in (times, RNG.permutation(COUNT).tolist()):  # or in no order: sources repeat more than times do
+        (tmp_path / "t.txt").write_text(rows(src, DST, each))
+        with pytest.warns(UserWarning, match="sorted by time"):
+            assert len(read_events(tmp_path / "t.txt")) == COUNT
 
 
 def test_one_time_for_everything(tmp_path: Path) -> None:

@@ -267,3 +267,16 @@ def test_any_names_come_back(pairs: list[tuple[str, str]], start: int, data: Any
         [(u, v, t) for (u, v), t in zip(pairs, times, strict=True)],
     )
     assert got == there
+
+
+def test_two_kinds_of_nodes_may_have_the_same_names(tmp_path: Path) -> None:
+    stream = read_events(write_table(tmp_path / "t.csv", {"user": ["b", "a", "b"], "item": ["a", "c", "c"], "ts": [1, 2, 3]}))
+    assert stream.node_names is not None and stream.node_names.tolist() == ["a", "b", "a", "c"]
+    assert stream.src.tolist() == [1, 0, 1] and stream.dst.tolist() == [2, 3, 3]
+    assert stream.account["nodes"] == "by name, of two kinds: 'user', and after them 'item'"
+    assert read_events(tmp_path / "t.csv", bipartite="false").num_nodes == 3
+
+
+def test_codes_with_zeros_before_them_are_names(tmp_path: Path) -> None:
+    stream = read_events(write_table(tmp_path / "t.csv", {"from": ["007", "7"], "to": ["7", "01"], "time": [1, 2]}))
+    assert stream.node_ids is None and named_events(stream) == [("007", "7", 1), ("7", "01", 2)] and stream.num_nodes == 3
