@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chronoscale.datasets.arrays import Float32, Float64, Int32, Int64
 from chronoscale.datasets.signals.signal import Signal
@@ -29,12 +28,6 @@ class SensorGraph:
         last = np.append((np.diff(ordered) != 0).any(0), True) if src.size else np.zeros(0, np.bool_)
         kept = order[last]
         return cls(pairs[:, kept].astype(np.int32), None if weight is None else weight[kept].astype(np.float32), note)
-
-    @classmethod
-    def of_matrix(cls, matrix: NDArray[np.number], note: str) -> SensorGraph:
-        """Build a graph of a matrix [N, N]: an edge i -> j, and its weight, where an entry is not zero."""
-        src, dst = np.nonzero(matrix)
-        return cls(np.stack([src, dst]).astype(np.int32), matrix[src, dst].astype(np.float32), note)
 
     def both_ways(self) -> SensorGraph:
         """Return the graph with every edge in both directions; of two weights of a pair the larger stays."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from chronoscale.datasets.archive import read_archive
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.formats.tables.lines import first_line, is_number
 from chronoscale.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEPARATORS = ("\t", ";", ",")
 
@@ -33,7 +36,7 @@ class SensorTable:
             raise UserError(f"{path}: no such file")
         try:
             frame = _parsed(path, headed)
-        except (ValueError, OSError, pd.errors.ParserError) as error:
+        except (ValueError, OSError) as error:  # pandas' errors of parsing are ValueErrors
             raise UserError(f"{path}: not a table ({str(error).splitlines()[0]})") from None
         if not len(frame):
             raise UserError(f"{path}: a table without rows")
@@ -55,6 +58,8 @@ class SensorTable:
 
     def numbers(self, name: str) -> Float64:
         """Return a column as finite numbers, float64 [rows]. Raises UserError naming the row of an entry that is none."""
+        import pandas as pd  # noqa: PLC0415 (heavy, and what imports this file may read no table)
+
         column = pd.to_numeric(self.frame[name], errors="coerce").to_numpy(np.float64)
         if not (finite := np.isfinite(column)).all():
             row = int(np.argmin(finite))
@@ -63,6 +68,8 @@ class SensorTable:
 
 
 def _parsed(path: Path, headed: bool | None) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415 (heavy, and what imports this file may read no table)
+
     if path.suffix == ".npz":
         columns = {name: array for name, array in read_archive(path).items() if array.ndim == 1}
         lengths = [len(array) for array in columns.values()]
