@@ -60,7 +60,9 @@ def test_what_a_cap_raises_and_adds(theta: float, decay: float, cap: float) -> N
 
 def warned(name: str, ranks: int = 2, **training: object) -> str:
     """What is warned of an experiment."""
-    experiment = check({"dataset": "uci_messages", **SMALL, "training": {"batch_size": 20, "fanout": [4], **training}}, "train")
+    experiment = check(
+        {"dataset": "uci_messages", **SMALL, "strategies": ["memshare"], "training": {"batch_size": 20, "fanout": [4], **training}}, "train"
+    )
     assert isinstance(experiment, StreamExperiment)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChronoscaleWarning)
