@@ -130,7 +130,7 @@ def _on_signals(folder: Path, sizes: Sizes, ranks: int, only: Only) -> Iterator[
     signal = Signal(values, edges, np.ones(edges.shape[1], np.float32), calendar=1)
     store.save(folder / "signal", signal)
     for name in FORECASTERS:
-        choice = ModelChoice(name, sizes.hidden, hops=2, heads=2)
+        choice = ModelChoice(name, sizes.hidden, FORECASTERS[name].least_layers(SIGNALS.window), hops=2, heads=2)
         shape = forecaster_shape(choice, sensors, 2, SIGNALS.window, SIGNALS.horizon, calendar=1)
         stats = SignalStatistics(steps, sensors, 2, edges.shape[1], calendar=1)
         work, out = Workload("cases", stats, shape, SIGNALS), folder / name

@@ -61,6 +61,7 @@ STEPS = "1 window horizon above hops window*above horizon*above window*hops hori
 WINDOWS = crossed(SENSORS, STEPS) + crossed("rows*horizon rows*window rows*hidden rows", "later") + crossed("nodes*hidden parameters 1")
 DROPPED = "dropout dropout*first above*dropout above*dropout*first"
 WINDOWS += crossed("rows*hidden*calendar", f"1 above {DROPPED}") + crossed("rows*hidden", DROPPED)
+WINDOWS += crossed("rows*hidden*spans rows*spans edges*batch*hidden*spans", "1 hops dropout dropout*first")
 WINDOWS += crossed("hidden*hidden*calendar rows*calendar", "1 above") + crossed("times*hidden", "calendar")
 SIGNALS = dict.fromkeys(("FORWARD", "BACKWARD"), WINDOWS) | {"OPTIMIZE": GROUPS["OPTIMIZE"]}
 SLOTS = "rows rows*hidden rows*width rows*heads*width rows*heads*time rows*heads*slot rows*time rows*heads*hidden rows*heads edges"

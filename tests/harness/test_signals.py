@@ -137,6 +137,7 @@ def test_defaults_follow_the_family():
 def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
     for model, expected in {
         "stid": (32, 3, 0.15),
+        "graph-wavenet": (32, 8, 0.3),
         "dcrnn": (64, 1, 0.0),
     }.items():
         for given in (model, {"name": model}):
@@ -152,7 +153,7 @@ def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
     ("changes", "message"),
     [
         ({"model": {"name": "dcrnn", "dropout": 0.3}}, r"forecaster 'dcrnn' has no dropout, got dropout: 0\.3"),
-        ({"model": {"name": "stid", "slots": 24}}, r"slots"),
+        ({"model": {"name": "graph-wavenet", "layers": 1}}, r"layers: 1 read the last 2 of a window's 4 steps; layers: 2 read all"),
         ({"strategies": ["psg"]}, r"strategies: 'psg' is for snapshots, model 'pgt-dcrnn' trains on signals; valid: pgt, ddp"),
         ({"strategies": ["indx"]}, r"unknown strategy 'indx'; did you mean 'index'"),
         ({"model": "dcrn"}, r"unknown model 'dcrn'; did you mean 'dcrnn'"),

@@ -22,7 +22,7 @@ from chronoscale.strategies.workload import ModelChoice
 NODES, CHANNELS, WINDOW, HORIZON = 7, 2, 5, 3  # node 6 is isolated, node 5 has no edge out
 EDGES = np.array([[0, 0, 1, 2, 3, 3, 4, 4], [1, 2, 2, 3, 3, 4, 0, 5]], np.int32)
 WEIGHT = np.array([0.5, 1, 2, 0.1, 1, 0.7, 3, 1], np.float32)
-DEEP = {"dcrnn": 2, "st-transformer": 2, "stid": 2}
+DEEP = {"dcrnn": 2, "st-transformer": 2, "stid": 2, "graph-wavenet": 4}
 
 
 def build(name: str, variant: str = "exact", seed: int = 1) -> Forecaster:
@@ -151,12 +151,54 @@ def stid_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor
     return torch.stack(columns, 1)
 
 
+def wavenet_reference(model: Forecaster, window: Tensor, published: bool) -> Tensor:
+    """Step by step and sensor by sensor: Wu et al., eqs. 5 to 8, with dilations 1, 2, 1, 2; steps before the window are zeros.
+
+    As published, matrices are transposed. Instead of a batch, sensors and steps of a window are normalised.
+    """
+
+    def linear(x: Tensor, layer: torch.nn.Module) -> Tensor:
+        return layer.weight @ x + layer.bias
+
+    learnt = torch.clamp(model.sources @ model.targets, min=0).exp()
+    learnt = learnt / learnt.sum(1, keepdim=True)
+    _, *matrices = [*powers(False), learnt, learnt @ learnt]
+    if published:
+        matrices = [matrix.T for matrix in matrices]
+    steps = {
+        t: [linear(window[t, n] if t >= 0 else torch.zeros(CHANNELS).double(), model.start) for n in range(NODES)] for t in range(-2, 5)
+    }
+    lasts = []
+    for layer, dilation in enumerate((1, 2, 1, 2)):
+        gated = {}
+        for t in [t for t in steps if t - dilation in steps]:
+            both = [linear(torch.cat((steps[t - dilation][n], steps[t][n])), model.gated[layer]) for n in range(NODES)]
+            gated[t] = torch.stack([torch.tanh(each[:8]) * torch.sigmoid(each[8:]) for each in both])
+        lasts.append(gated[4])
+        if layer == 3:
+            break
+        conv, after = model.graph[layer], {}
+        for t, x in gated.items():
+            mixed = x @ conv.weight[0] + sum(matrix @ x @ own for matrix, own in zip(matrices, conv.weight[1:], strict=True))
+            after[t] = mixed + conv.bias + torch.stack(steps[t])
+        every = torch.stack([*after.values()])
+        mean = every.mean((0, 1))
+        spread = ((every - mean) ** 2).mean((0, 1))
+        steps = {t: [*((x - mean) / (spread + 1e-5).sqrt() * conv.scale + conv.shift)] for t, x in after.items()}
+    columns = []
+    for n in range(NODES):
+        hidden = torch.clamp(linear(torch.cat([last[n] for last in lasts]), model.skip), min=0)
+        columns.append(linear(torch.clamp(linear(hidden, model.end), min=0), model.readout))
+    return torch.stack(columns, 1)
+
+
 REFERENCES = {
     "dcrnn": diffusion_reference,
     "pgt-dcrnn": diffusion_reference,
     "a3t-gcn": a3t_reference,
     "st-transformer": transformer_reference,
     "stid": stid_reference,
+    "graph-wavenet": wavenet_reference,
 }
 
 
@@ -239,7 +281,8 @@ def test_windows_are_independent_and_any_view_will_do(name: str) -> None:
 @pytest.mark.parametrize("variant", ["exact", "as-published"])
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) -> None:
-    shape = forecaster_shape(ModelChoice(name, 12, DEEP.get(name, 1), hops=3, heads=3), NODES, 3, 9, 4, variant, 1)
+    layers = max(DEEP.get(name, 1), FORECASTERS[name].least_layers(9))
+    shape = forecaster_shape(ModelChoice(name, 12, layers, hops=3, heads=3), NODES, 3, 9, 4, variant, 1)
     model = forecaster(shape, EDGES, None, NODES, 9, 4, 11, variant)
     assert shape.parameters == sum(p.numel() for p in model.parameters())
     torch.manual_seed(99)
@@ -253,7 +296,8 @@ def test_parameters_are_counted_and_come_from_the_seed(name: str, variant: str) 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_every_channel_is_read(name: str) -> None:
     """Three values and, behind them, two channels of the calendar; all steps of a value count, of the calendar the last does."""
-    shape = forecaster_shape(ModelChoice(name, 8, heads=2), NODES, 5, WINDOW, HORIZON, calendar=2)
+    choice = ModelChoice(name, 8, FORECASTERS[name].least_layers(WINDOW), heads=2)
+    shape = forecaster_shape(choice, NODES, 5, WINDOW, HORIZON, calendar=2)
     model, x = forecaster(shape, EDGES, WEIGHT, NODES, WINDOW, HORIZON, 1).double(), windows(1, 5)
     built = model(x)
     for channel in range(5):
@@ -264,11 +308,11 @@ def test_every_channel_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("nodes", [60, 600])
-@pytest.mark.parametrize(("name", "layers"), [(name, layers) for name in FORECASTERS for layers in (1, 2) if layers == 1 or name in DEEP])
-def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int) -> None:
+@pytest.mark.parametrize(("name", "above"), [(name, above) for name in FORECASTERS for above in (0, 1) if not above or name in DEEP])
+def test_saved_bytes_are_what_autograd_keeps(name: str, above: int, nodes: int) -> None:
     rng = np.random.default_rng(2)
     edges = rng.integers(0, nodes, (2, 4 * nodes)).astype(np.int32)
-    shape = forecaster_shape(ModelChoice(name, 16, layers), nodes, CHANNELS, 6, 4, calendar=1)
+    shape = forecaster_shape(ModelChoice(name, 16, FORECASTERS[name].least_layers(6) + above), nodes, CHANNELS, 6, 4, calendar=1)
     model, x = forecaster(shape, edges, None, nodes, 6, 4, 0), torch.randn(4, 6, nodes, CHANNELS)
     remaining: dict[int, int] = {}
     left = {t.untyped_storage().data_ptr() for t in (*model.parameters(), x)}
@@ -287,7 +331,7 @@ def test_saved_bytes_are_what_autograd_keeps(name: str, layers: int, nodes: int)
 
 @pytest.mark.parametrize("name", FORECASTERS)
 def test_work_grows_with_windows(name: str) -> None:
-    shape = forecaster_shape(ModelChoice(name), 700, 2, calendar=1)
+    shape = forecaster_shape(ModelChoice(name, layers=FORECASTERS[name].least_layers(12)), 700, 2, calendar=1)
     batches = np.array([0, 1, 64], np.int64)
     for work in (forward_flops, forward_bytes, saved_bytes):
         many = work(shape, 700, 5000, batches, 12, 12)
@@ -319,7 +363,8 @@ def test_flops_are_those_of_the_products(name: str, nodes: int, monkeypatch: pyt
     """Of a GPU's form, which has no neighbour sums."""
     monkeypatch.setattr(walks_module, "SPARSE", 0)
     edges = np.stack([np.arange(4 * nodes) % nodes, np.arange(4 * nodes) // 4]).astype(np.int32)
-    shape = forecaster_shape(ModelChoice(name, 16, DEEP.get(name, 1)), nodes, CHANNELS, 6, 4, calendar=1)
+    choice = ModelChoice(name, 16, max(DEEP.get(name, 1), FORECASTERS[name].least_layers(6)))
+    shape = forecaster_shape(choice, nodes, CHANNELS, 6, 4, calendar=1)
     model = forecaster(shape, edges, None, nodes, 6, 4, 0)
     counter = Products()
     with torch.no_grad(), counter:
@@ -335,6 +380,9 @@ def test_mistakes() -> None:
         forecaster_shape(ModelChoice("pgt-dcrnn"), 5, 1, window=4, horizon=6)
     with pytest.raises(UserError, match="one recurrent layer"):
         forecaster_shape(ModelChoice("pgt-dcrnn", layers=2), 5, 1)
+    with pytest.raises(UserError, match="'graph-wavenet': layers: 3 read the last 5 of a window's 12 steps; layers: 8 read all"):
+        forecaster_shape(ModelChoice("graph-wavenet", layers=3), 5, 1)
+    assert [FORECASTERS["graph-wavenet"].least_layers(window) for window in (1, 2, 3, 4, 5, 6, 8, 13, 14)] == [1, 1, 2, 2, 3, 4, 5, 8, 9]
     with pytest.raises(UserError, match="multiple of heads"):
         forecaster_shape(ModelChoice("st-transformer", 6), 5, 1)
     with pytest.raises(UserError, match="at least 1"):

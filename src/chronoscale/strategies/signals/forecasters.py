@@ -11,6 +11,7 @@ from chronoscale.strategies.schedule import Ints
 from chronoscale.strategies.signals.kinds.attention_gru import A3TGCN
 from chronoscale.strategies.signals.kinds.base import DENSE_NODES, ForecasterKind, ForecasterWork, GraphOperations
 from chronoscale.strategies.signals.kinds.diffusion import DCRNN, PgtDCRNN
+from chronoscale.strategies.signals.kinds.graph_wavenet import GraphWaveNet
 from chronoscale.strategies.signals.kinds.stid import STID
 from chronoscale.strategies.signals.kinds.transformer import NodeTransformer
 from chronoscale.strategies.workload import ModelChoice, ModelShape
@@ -19,7 +20,8 @@ __all__ = ["DENSE_NODES", "FORECASTERS", "forecaster_shape", "forward_bytes", "f
 
 Count = TypeVar("Count", int, Ints)
 
-FORECASTERS: Mapping[str, ForecasterKind] = {kind.name: kind for kind in (DCRNN(), PgtDCRNN(), A3TGCN(), NodeTransformer(), STID())}
+KINDS = (DCRNN(), PgtDCRNN(), A3TGCN(), NodeTransformer(), STID(), GraphWaveNet())
+FORECASTERS: Mapping[str, ForecasterKind] = {kind.name: kind for kind in KINDS}
 
 
 def forecaster_shape(
@@ -89,4 +91,5 @@ def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, windo
 
     nodes, edges: of the sensor graph. window, horizon: steps read and predicted.
     """
-    return 4 * _work(shape, nodes, edges, window, horizon).saved * windows
+    work = _work(shape, nodes, edges, window, horizon)
+    return 4 * (work.saved * windows + work.kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronoscale.strategies.costing.kernels import Kernels
-from chronoscale.strategies.signals.forecasters import DENSE_NODES
+from chronoscale.strategies.signals.forecasters import DENSE_NODES, FORECASTERS
 from chronoscale.strategies.workload import Workload
 
 
@@ -30,6 +30,7 @@ def kernels_of(workload: Workload, ranks: int) -> Kernels:
         "heads": model.heads,
         "calendar": model.calendar,
         "times": model.times,
+        "spans": FORECASTERS[model.name].spans(model.layers),
         "dropout": int(model.dropout > 0),
         "parameters": model.parameters,
     }

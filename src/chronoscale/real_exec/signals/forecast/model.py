@@ -9,6 +9,7 @@ from chronoscale.errors import unknown
 from chronoscale.real_exec.signals.forecast.a3t import AttentionForecaster
 from chronoscale.real_exec.signals.forecast.dcrnn import DiffusionForecaster
 from chronoscale.real_exec.signals.forecast.forecaster import Forecaster
+from chronoscale.real_exec.signals.forecast.graph_wavenet import WaveNetForecaster
 from chronoscale.real_exec.signals.forecast.stid import IdentityForecaster
 from chronoscale.real_exec.signals.forecast.transformer import TransformerForecaster
 from chronoscale.real_exec.signals.forecast.walks import Walks
@@ -48,4 +49,7 @@ def forecaster(
             return TransformerForecaster(shape, nodes, window, horizon)
         if shape.name == "stid":
             return IdentityForecaster(shape, nodes, window, horizon)
+        if shape.name == "graph-wavenet":
+            walks = Walks(edge_index, edge_weight, nodes, shape.hops, transposed=published)
+            return WaveNetForecaster(shape, walks, window, horizon)
         return DiffusionForecaster(shape, Walks(edge_index, edge_weight, nodes, shape.hops, published), window, horizon)

@@ -75,27 +75,31 @@ def as_csr(matrix: Any) -> CSR:
 class Walks(nn.Module):
     """Random walks of `hops` steps in both directions on a signal's graph, which DCRNN convolves with: T_k = P T_{k-1}.
 
-    published: T_1 = P X, T_k = 2 P T_{k-1} - X. On a CPU steps on graphs that are not nearly dense (SPARSE) are sums over neighbours, by
-    the kernel of snapshots. Else small graphs have every T_k as one dense matrix [2 hops N, N], others P and its transpose in torch's
-    CSR. Buffers, not trained.
+    published: T_1 = P X, T_k = 2 P T_{k-1} - X. transposed: P^T in place of P, in both directions. On a CPU steps on graphs that are not
+    nearly dense (SPARSE) are sums over neighbours, by the kernel of snapshots. Else small graphs have every T_k as one dense matrix
+    [2 hops N, N], others P and its transpose in torch's CSR. Buffers, not trained.
     """
 
-    def __init__(self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False) -> None:
+    def __init__(
+        self, edges: Int32, weight: Float32 | None, nodes: int, hops: int, published: bool = False, transposed: bool = False
+    ) -> None:
         super().__init__()
         self.nodes = nodes
         self.hops = hops
         self.published = published
+        self.transposed = transposed
+        forward, backward = ("backward", "forward") if transposed else ("forward", "backward")
         self.dense = nodes <= DENSE_NODES
         pair = transitions(edges, weight, nodes, published)
         if self.dense:
             powers = [power for step in pair for power in self._powers(torch.from_numpy(step.toarray()), torch.eye(nodes).double())]
-            self._keep("forward_0", torch.cat(powers).float())
-            self._keep("backward_0", torch.cat([power.T for power in powers]).float())
+            self._keep(f"{forward}_0", torch.cat(powers).float())
+            self._keep(f"{backward}_0", torch.cat([power.T for power in powers]).float())
         for at, step in enumerate(() if self.dense else pair):
-            self._keep(f"forward_{at}", as_tensor(step))
-            self._keep(f"backward_{at}", as_tensor(step.T.tocsr()))
+            self._keep(f"{forward}_{at}", as_tensor(step))
+            self._keep(f"{backward}_{at}", as_tensor(step.T.tocsr()))
         sparse = max(step.nnz for step in pair) <= SPARSE * nodes**2
-        self._neighbours = {"forward": [as_csr(step) for step in pair], "backward": [as_csr(step.T) for step in pair]} if sparse else {}
+        self._neighbours = {forward: [as_csr(step) for step in pair], backward: [as_csr(step.T) for step in pair]} if sparse else {}
 
     @property
     def terms(self) -> int:

@@ -6,7 +6,7 @@ Work is counted as the code in `real_exec.signals.forecast` does it, per window;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import MappingProxyType
 
 from chronoscale.errors import UserError
@@ -18,18 +18,20 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 @dataclass(frozen=True, slots=True)
 class ForecasterWork:
     """Counted work of a forecaster's forward pass, for cost models. For each window: `flops`, fp32 values `moved` through memory, values
-    `saved` for the backward pass; once for a batch: values `fixed` that are read (weights, the graph)."""
+    `saved` for the backward pass; once for a batch: values `fixed` that are read (weights, the graph), and values `kept` for the backward
+    pass (matrices that are made of weights)."""
 
     flops: int = 0
     moved: int = 0
     saved: int = 0
     fixed: int = 0
+    kept: int = 0
 
     def __add__(self, other: ForecasterWork) -> ForecasterWork:
-        return ForecasterWork(self.flops + other.flops, self.moved + other.moved, self.saved + other.saved, self.fixed + other.fixed)
+        return ForecasterWork(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     def __mul__(self, times: int) -> ForecasterWork:
-        return ForecasterWork(self.flops * times, self.moved * times, self.saved * times, self.fixed * times)
+        return ForecasterWork(*(value * times for value in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,10 @@ class ForecasterKind:
     def least_layers(self, window: int) -> int:
         """Return with how many layers the model reads every step of a window."""
         return 1
+
+    def spans(self, layers: int) -> int:
+        """Return how many steps of a window all layers compute together, of models whose layers compute ever fewer; else 0."""
+        return 0
 
     def check(self, choice: ModelChoice, window: int, horizon: int) -> None:
         """Raise UserError for sizes that this kind of forecaster cannot have. window, horizon: steps read and predicted."""
