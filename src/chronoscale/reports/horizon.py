@@ -22,5 +22,7 @@ def horizon_table(horizon: Horizon, rivals: Sequence[RivalScores] = ()) -> pd.Da
     for key in [key for key in SCORES if key in horizon.get("test", {})][:1]:
         errors = pd.DataFrame({rival.name: rival.steps[key] for rival in rivals if key in rival.steps})
         if len(errors) == len(table):
-            table["best_rival"], table[f"rival_{key}"] = errors.idxmin(axis=1), errors.min(axis=1)
+            known = errors.notna().any(axis=1)
+            table["best_rival"] = errors[known].idxmin(axis=1).reindex(errors.index, fill_value="")
+            table[f"rival_{key}"] = errors.min(axis=1)
     return table

@@ -41,11 +41,15 @@ def predict(
         raise UserError(f"{folder}: not a run of `chronoscale train`, whose model predicts")
     with at_once():
         from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.runs.moved import moved  # noqa: PLC0415
         from chronoscale.harness.runs.start import load_experiment  # noqa: PLC0415
         from chronoscale.harness.workflows.execution_registry import execution_of  # noqa: PLC0415
         from chronoscale.real_exec.job import Job  # noqa: PLC0415
+        from chronoscale.real_exec.training.training_end import ENDED  # noqa: PLC0415
 
-    job = Job.load(folder / FOLDER / JOB)
+    if not (folder / FOLDER / ENDED).exists():
+        raise UserError(f"{folder}: training has not come to its end; the same `chronoscale train` goes on with it")
+    job = moved(Job.load(folder / FOLDER / JOB), folder)
     with stage("predicting"):
         frames = execution_of(load_experiment(run).family).predictions(job, None if period is None else period.value)
         rows = write_predictions(frames, out)

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.advise import AdviceKeys
@@ -17,7 +17,7 @@ from chronoscale.harness.keys.assumptions import AssumptionKeys
 from chronoscale.harness.keys.compare import CompareKeys
 from chronoscale.harness.keys.failures import FailureKeys
 from chronoscale.harness.keys.sizes import Bytes
-from chronoscale.harness.keys.types import LISTED, Counts, Epochs, Names, Part, Size, Steps, Width
+from chronoscale.harness.keys.types import LISTED, Counts, Epochs, Finite, Names, Part, Size, Steps, Width
 from chronoscale.harness.keys.uncertainty import UncertaintyKeys
 from chronoscale.strategies.plugins import title_of
 from chronoscale.strategies.workload import Hyper, ModelChoice
@@ -97,9 +97,11 @@ class Training(Part):
 
     variant: Literal["exact", "as-published"] = Field("exact", description="mathematically right, or the papers' form where it differs")
     learning_rate: PositiveFloat = Field(0.01, le=1e30, description="of Adam")
-    weight_decay: NonNegativeFloat = Field(0.0, description="what Adam adds to a gradient, times the parameter (L2)")
-    clip: NonNegativeFloat = Field(
-        0.0, description="largest norm of a step's gradients, all parameters together; larger ones are scaled down to it; 0: no limit"
+    weight_decay: Finite = Field(0.0, description="what Adam adds to a gradient, times the parameter (L2)")
+    clip: Finite = Field(
+        0.0,
+        description="largest norm of a step's gradients, all parameters together, over all ranks, under dynahb of each rank's; larger ones "
+        "are scaled down to it; 0: no limit",
     )
     milestones: Epochs = Field(
         (), description="epochs, from 0, from which on the learning rate is multiplied by `training.milestone_factor`"
@@ -206,6 +208,11 @@ class Experiment(Part):
     @model_validator(mode="after")
     def _counts(self) -> Experiment:
         self.hyper  # noqa: B018 (validated by reading)
+        milestones = self.training.milestones
+        if list(milestones) != sorted(set(milestones)) or any(not 0 < each < self.epochs for each in milestones):
+            raise UserError(f"training.milestones: expected epochs in order, above 0 and below {self.epochs}, got {list(milestones)}")
+        if "milestone_factor" in self.training.model_fields_set and not milestones and self.training.milestone_factor != 0.1:
+            raise UserError("training.milestone_factor: it multiplies the learning rate at training.milestones, and there are none")
         if self.training.patience and not self.validates:
             raise UserError("training.patience: it waits for a better score of the validation, and training.validation leaves that out")
         if not NAME.fullmatch(self.name):

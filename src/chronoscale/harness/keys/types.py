@@ -35,6 +35,7 @@ Names = Annotated[tuple[str, ...], LISTED]
 WHOLE = BeforeValidator(_whole)  # of literals: True and 1.0 equal 1
 Size = Annotated[PositiveInt, Field(le=LARGEST)]
 Steps = Annotated[NonNegativeInt, Field(le=LARGEST)]
+Finite = Annotated[NonNegativeFloat, Field(allow_inf_nan=False)]
 Epochs = Annotated[tuple[NonNegativeInt, ...], LISTED]
 Width = Annotated[PositiveInt, Field(le=WIDEST)]
 Share = Annotated[NonNegativeFloat, Field(lt=1)]

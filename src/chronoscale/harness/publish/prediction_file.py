@@ -16,14 +16,14 @@ SUFFIXES = (".parquet", ".csv")
 
 def write_predictions(frames: Iterator[pd.DataFrame], out: Path) -> int:
     """Write tables of the same columns to one file, by its suffix Parquet or CSV; return how many rows there are. Only one table is in
-    memory at a time, and the file is there once it is whole. Raises UserError for another suffix."""
+    memory at a time, and the file is there once it is whole. Raises UserError for another suffix, and for no rows."""
     if out.suffix not in SUFFIXES:
         raise UserError(f"{out}: expected a name that ends in {' or '.join(SUFFIXES)}")
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished, rows = out.with_name(f".{out.name}"), 0
     writer: pq.ParquetWriter | None = None
     try:
-        for frame in frames:
+        for frame in filter(len, frames):
             if out.suffix == ".csv":
                 frame.to_csv(unfinished, mode="a" if rows else "w", header=not rows, index=False)
             else:
@@ -33,6 +33,8 @@ def write_predictions(frames: Iterator[pd.DataFrame], out: Path) -> int:
             rows += len(frame)
         if writer is not None:
             writer.close()
+        if not rows:
+            raise UserError(f"{out}: there is nothing to predict in that period")
         unfinished.rename(out)
     finally:
         unfinished.unlink(missing_ok=True)

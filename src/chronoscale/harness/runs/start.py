@@ -18,6 +18,8 @@ from chronoscale.harness.runs.run_folder import STATUS, Run, Status, write_text
 from chronoscale.strategies.plugins import file_of, names_file
 
 GIVEN = "experiment.yaml"  # in a run's folder: the file as it was given
+TRAIN = "train"  # the command whose runs go on
+INCOMPLETE, SHORTER = "was left incomplete", "has fewer epochs"  # what a run that is taken up was
 # What runs did before there was a key to say it, or while it had another default; a run keeps all its keys.
 EARLIER: Mapping[str, Mapping[str, Any]] = {"training": {"scale_learning_rate": False}, "model": {"clock": "linear"}}
 # The same of keys of training whose defaults are no earlier version's: runs without them are read so, and none is taken up.
@@ -57,11 +59,12 @@ def _before(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update=parts)
 
 
-def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, bool]:
+def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, str]:
     """Start a run of a command in the folder `root`, or take up the incomplete one of the same command, experiment and environment.
 
-    Returns the run, and whether it was taken up, which then goes on as it was started (`as_started`). One that another process is working
-    on is left to it. given: the text of the experiment file. environment: device, versions and digests of files, by name.
+    A complete training of fewer epochs, and else the same, is taken up, too: it goes on to so many. Returns the run, and what it was where
+    it was taken up (INCOMPLETE, SHORTER; '' for a new one); it then goes on as it was started (`as_started`). One that another process is
+    working on is left to it. given: the text of the experiment file. environment: device, versions and digests of files, by name.
     """
     digest, before = experiment.digest(), _before(experiment).digest()
     for run in find_runs(root):
@@ -69,7 +72,11 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
         alike = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
         same = alike and status.command == command and not run.complete
         if same and run.environment == dict(environment) and run.lock():
-            return run, True
+            return run, INCOMPLETE
+        longer = command == TRAIN == status.command and run.complete and _shorter(run, experiment)
+        if longer and run.environment == dict(environment) and run.lock():
+            _describe(run, experiment, given, digest)
+            return run, SHORTER
     prefix = f"{experiment.name}-{command}-"
     numbers = (path.name.rsplit("-", 1)[1] for path in root.glob(f"{prefix}*"))
     number = 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
@@ -77,11 +84,22 @@ def start(root: Path, command: str, experiment: Experiment, given: str, environm
     begun.remember(run)
     run.folder.mkdir(parents=True)
     run.lock()
+    run.write("environment.json", dict(environment))
+    _describe(run, experiment, given, digest, command)
+    return run, ""
+
+
+def _describe(run: Run, experiment: Experiment, given: str, digest: str, command: str = TRAIN) -> None:
+    """Write what a run that begins, or goes on, is of. given: the text of the experiment file."""
     write_text(run.folder / GIVEN, given)
     run.write("resolved.json", {"family": experiment.family, **experiment.model_dump(mode="json")})
-    run.write("environment.json", dict(environment))
     run.write(STATUS, asdict(Status(command, digest)))
-    return run, False
+
+
+def _shorter(run: Run, experiment: Experiment) -> bool:
+    """Return whether a run trained what the experiment trains for fewer epochs."""
+    before = load_experiment(run)
+    return before.epochs < experiment.epochs and before.model_copy(update={"epochs": experiment.epochs}).digest() == experiment.digest()
 
 
 def find_runs(root: Path) -> list[Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cached_property
 
 from chronoscale.real_exec.execution.context import Context
@@ -11,7 +12,7 @@ from chronoscale.real_exec.signals.program import SignalProgram
 from chronoscale.real_exec.signals.recipe import learner_of, program_of
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import HORIZON, TEST
+from chronoscale.real_exec.training.training_end import HORIZON, SCALE, TEST, TrainedScale
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.signals.feeding import SignalFeeding
@@ -53,6 +54,9 @@ class SignalPlans(BestPlans):
         for period, part in (("validation", windows.validation), ("test", windows.test)):
             errors[period] = self._program.evaluate(feeding.evaluation(part, self._job.items[0].hyper, self._context.ranks))
         if self._context.rank == 0:
+            scale = self._program.feed.scale
+            trained = TrainedScale(windows.steps, scale.mean.tolist(), scale.deviation.tolist())
+            write_atomically(self._folder / SCALE, json.dumps(asdict(trained)).encode())
             by_step = {period: found.steps for period, found in errors.items() if found.targets}
             write_atomically(self._folder / HORIZON, json.dumps(by_step).encode())
             write_atomically(self._folder / TEST, json.dumps(errors["test"].scores).encode())

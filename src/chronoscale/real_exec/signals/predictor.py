@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from chronoscale.batching.signals.standardisation import Period, fit_scaler, read_steps
+from chronoscale.batching.signals.standardisation import Scaler, read_steps
 from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets.arrays import Float32, Int64
+from chronoscale.errors import UserError
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.job import Job
-from chronoscale.real_exec.signals.recipe import learner_of, signal_of
+from chronoscale.real_exec.signals.recipe import model_of, signal_of
 from chronoscale.real_exec.training.best_epoch import BEST, load_best
 from chronoscale.real_exec.training.checkpoint import CHECKPOINT
-from chronoscale.records import reading
-
-READINGS = 1 << 22  # read and predicted at once
+from chronoscale.real_exec.training.training_end import SCALE, TrainedScale
+from chronoscale.records import read_json, reading
 
 
 class Forecast(NamedTuple):
@@ -33,19 +33,23 @@ class Forecast(NamedTuple):
 
 
 class SignalPredictor:
-    """Predictor with the model of a training's best epoch, or of its last where none was validated.
+    """Predictor with the model of a training's best epoch, or of its last where none was validated, and as readings were standardised then.
+    A signal that has become longer since keeps the windows that it had.
 
-    Raises UserError for a training without a whole epoch, and for files of another model.
+    Raises UserError for a training that has not come to its end, or did before its scale was kept, and for files of another model.
     """
 
     def __init__(self, job: Job, context: Context) -> None:
         """job: of the training, whose folder has the model. context: of this process alone."""
         item, folder = job.items[0], Path(job.out)
         self.signal, hyper = signal_of(item), item.hyper
-        self.windows = Windows(len(self.signal), hyper.window, hyper.horizon)
-        self._model = learner_of(item, job.model, context).model.eval()
-        self._scale = fit_scaler(self.signal, self.windows, cast(Period, hyper.standardise))
-        self._device = context.device
+        trained = read_json(folder / SCALE, TrainedScale, "record of how readings were standardised")
+        if trained.steps > len(self.signal):
+            raise UserError(f"{item.dataset}: {len(self.signal)} steps, and {trained.steps} when the model was trained")
+        self.windows = Windows(trained.steps, hyper.window, hyper.horizon)
+        self._model = model_of(item, job.model, context.settings.seed).to(context.device).eval()
+        self._scale = Scaler(np.array(trained.mean), np.array(trained.deviation))
+        self._device, self._most = context.device, hyper.batch_size
         if (folder / BEST).exists():
             load_best(folder, self._model, lambda state: None)
             return
@@ -55,7 +59,7 @@ class SignalPredictor:
 
     def forecasts(self, windows: range) -> Iterator[Forecast]:
         """Predict windows of the signal by their first steps, some at a time."""
-        size = max(READINGS // (self.windows.reach * self.signal.num_nodes * self.signal.num_channels), 1)
+        size = self._most
         for begin in range(windows.start, windows.stop, size):
             starts = np.arange(begin, min(begin + size, windows.stop))
             block = read_steps(self.signal, begin, int(starts[-1]) + self.windows.reach)

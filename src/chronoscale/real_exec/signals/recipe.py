@@ -58,8 +58,8 @@ def feed_of(item: Item, schedule: Schedule, context: Context) -> Feed:
     return context.share(("feed", item.prepare), make)
 
 
-def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
-    """Return the untrained forecasting model of an item on this rank, with its optimiser; parameters come from the job's seed.
+def model_of(item: Item, choice: ModelChoice, seed: int) -> Forecaster:
+    """Return the untrained forecasting model of an item, on the host; parameters come from the seed.
 
     Raises UserError for an unknown model or impossible sizes.
     """
@@ -67,8 +67,13 @@ def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[For
     sizes = (signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
     shape = forecaster_shape(choice, *sizes, hyper.variant, signal.calendar)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
-    model = forecaster(shape, *graph, hyper.window, hyper.horizon, context.settings.seed, hyper.variant)
-    return Learner(model, context, SUMS)
+    return forecaster(shape, *graph, hyper.window, hyper.horizon, seed, hyper.variant)
+
+
+def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:
+    """Return the untrained forecasting model of an item on this rank, with its optimiser; parameters come from the job's seed. Raises as
+    `model_of`."""
+    return Learner(model_of(item, choice, context.settings.seed), context, SUMS)
 
 
 def program_of(item: Item, schedule: Schedule, learner: Learner[Forecaster], context: Context) -> SignalProgram:

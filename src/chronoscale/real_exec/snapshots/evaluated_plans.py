@@ -45,10 +45,11 @@ class EvaluatedPlans(BestPlans):
             return
         self.take_best()
         kept = self._folder / PREDICTED_SNAPSHOTS
-        kept.mkdir(exist_ok=True)
-        self._splits.tested.keep(kept)
+        if self._keeps:
+            kept.mkdir(exist_ok=True)
+            self._splits.tested.keep(kept)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
-        self._context.gather_files(self._folder, lambda rank: f"{PREDICTED_SNAPSHOTS}/*.npy")
+        self._context.gather_files(self._folder, lambda rank: f"{PREDICTED_SNAPSHOTS}/[0-9]*.{rank}.npy")
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(dict(scores)).encode())
 

@@ -16,6 +16,7 @@ from chronoscale.real_exec.snapshots.folds import Fold
 from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
 from chronoscale.real_exec.snapshots.whole_graphs import LayerStates, WholeGraphs
+from chronoscale.real_exec.training.learner import adam, rate_at
 from chronoscale.strategies.workload import Hyper
 
 
@@ -43,7 +44,8 @@ class LiveEvaluation(Evaluation):
         for last in reads:
             fold, group = self._fold(model, last), range(last, last + 1) if self._running else self._group(last)
             whole.material.prepare((SnapshotForm(t, fold=fold) for t in group), part)
-        optimizer = torch.optim.Adam(model.parameters(), whole.context.settings.learning_rate)
+        settings = whole.context.settings
+        optimizer = adam(model.parameters(), settings, rate_at(settings, max(settings.milestones, default=0)))  # that of the last epochs
         before: dict[int, LayerStates] = {reads.start: self._zero(model)}
         sums = whole.no_sums()
         for t in reads:
@@ -64,6 +66,8 @@ class LiveEvaluation(Evaluation):
             optimizer.zero_grad()
             output, _ = self._output(model, read, before[read])
             whole.material.objective.loss(whole.predict(model, output, self._fold(model, read)), target).backward()
+            if whole.context.settings.clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), whole.context.settings.clip)
             optimizer.step()
 
     def _output(self, model: SnapshotModel, last: int, states: LayerStates) -> tuple[Tensor, LayerStates]:

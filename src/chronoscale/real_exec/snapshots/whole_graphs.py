@@ -105,7 +105,7 @@ class WholeGraphs:
         if self.kept is not None:
             content = io.BytesIO()
             np.save(content, self.material.objective.kept(predicted, truth))
-            write_atomically(self.kept / f"{goal:06d}.npy", content.getvalue())
+            write_atomically(self.kept / f"{goal:06d}.{self.context.rank}.npy", content.getvalue())
         return self.material.objective.sums(predicted, truth)
 
     def no_sums(self) -> Tensor:

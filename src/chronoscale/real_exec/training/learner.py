@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import Generic, TypeVar
 
@@ -10,8 +11,25 @@ from torch import Tensor, nn
 
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import NonFiniteValue
+from chronoscale.real_exec.job import Settings
 
 Model = TypeVar("Model", bound=nn.Module)
+
+
+def adam(parameters: Iterable[nn.Parameter], settings: Settings, rate: float, fused: bool = False) -> torch.optim.Optimizer:
+    """Return Adam as a job's settings have it, with a learning rate."""
+    return torch.optim.Adam(parameters, lr=rate, weight_decay=settings.weight_decay, fused=fused)
+
+
+def rate_at(settings: Settings, epoch: int) -> float:
+    """Return the learning rate of an epoch: the settings', times their factor for each milestone that is no later."""
+    passed = sum(milestone <= epoch for milestone in settings.milestones)
+    return float(settings.learning_rate * settings.factor**passed)
+
+
+def clipping(gradients: Tensor, most: float) -> Tensor:
+    """Return what gradients, all in one tensor, are multiplied by so that their norm is at most `most`, a scalar."""
+    return torch.clamp(most / gradients.norm().clamp(min=1e-12), max=1)
 
 
 class Learner(Generic[Model]):
@@ -44,8 +62,7 @@ class Learner(Generic[Model]):
             parameter.grad = part.view_as(parameter)
         self._joint = list(trained.values()) if fused and context.device.type == "cpu" else []
         optimised = self._flatten(self._joint) if self._joint else self.model.parameters()
-        decay = settings.weight_decay
-        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(optimised, lr=settings.learning_rate, weight_decay=decay, fused=fused)
+        self.optimizer = adam(optimised, settings, settings.learning_rate, fused)
         self._own: Tensor | None = None  # of this rank's gradients, before ranks have added theirs up
         self._rates: list[float] = []
         self._steps: list[tuple[int, Tensor, Tensor]] = []
@@ -60,8 +77,7 @@ class Learner(Generic[Model]):
 
     def begin(self, epoch: int) -> None:
         """Take the learning rate of an epoch: the settings', times their factor for each milestone that is no later."""
-        passed = sum(milestone <= epoch for milestone in self._settings.milestones)
-        self._rate = self._settings.learning_rate * self._settings.factor**passed
+        self._rate = rate_at(self._settings, epoch)
 
     def all_reduce(self) -> None:
         """Sum the gradients, and the further numbers in `sums`, over all ranks, in place."""
@@ -80,7 +96,7 @@ class Learner(Generic[Model]):
         if not self.later:
             self._check()
         if self._settings.clip:
-            self.gradients.mul_((self._settings.clip / self.gradients.norm().clamp(min=1e-12)).clamp(max=1))
+            self.gradients.mul_(clipping(self.gradients, self._settings.clip))
         for part in self.optimizer.param_groups:
             if self._settings.scale_learning_rate or self._settings.milestones:
                 part["lr"] = self._rate * (groups if self._settings.scale_learning_rate else 1)

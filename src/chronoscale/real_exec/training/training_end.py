@@ -7,8 +7,18 @@ from dataclasses import dataclass
 ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
 PREDICTED_SNAPSHOTS = "predicted"  # in a training's folder: folder of what was predicted of each test snapshot, by its number
 PREDICTED = "predicted.npy"  # in a training's folder, of a stream's test: logits of its events, float32 [events, width]
+SCALE = "scale.json"  # in a training's folder, of forecasts: `TrainedScale`
 HORIZON = "horizon.json"  # in a training's folder, of forecasts: period -> score -> its value at each step of the horizon
 TEST = "test.json"  # in a training's folder, where it has tested at its end: scores by key
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedScale:
+    """Content of SCALE in the folder of a training: the steps that its signal had, and mean and deviation of each channel."""
+
+    steps: int
+    mean: list[float]
+    deviation: list[float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ def begin(command: str, experiment: Experiment, file: Path, root: Path, machine:
     """
     files = [*experiment.dataset.sources, experiment.cluster, experiment.costs]  # names that are of no file are left out
     here = dict(machine) | fingerprints(python_files(experiment)) | versions(experiment.strategies) | digests(files)
-    run, resumed = start(root, command, experiment, file.read_text(), here)
-    if resumed:
-        err.print(f"taking up {run.folder}, which was left incomplete")
-    return as_started(run, experiment), run, resumed
+    run, before = start(root, command, experiment, file.read_text(), here)
+    if before:
+        err.print(f"taking up {run.folder}, which {before}")
+    return as_started(run, experiment), run, bool(before)
 
 
 def end(run: Run, frame: pd.DataFrame, title: str, as_json: bool, notes: Sequence[str] = ()) -> None:

@@ -25,7 +25,8 @@ def predictions(job: Job, period: PredictedPeriod) -> Iterator[pd.DataFrame]:
 
     period: the windows of the test or of the validation, or "next": the steps after the last reading.
     """
-    with open_context(replace(job.settings, virtual=0, threads=max(job.settings.threads, 1))) as context:
+    settings = replace(job.settings, virtual=0, device="auto", launch="eager", share_gpu=False)  # wherever it was trained
+    with open_context(settings) as context:
         predictor = SignalPredictor(job, context)
         signal, horizon = predictor.signal, predictor.windows.horizon
         sensors, times = np.array(name_nodes(signal, range(signal.num_nodes))), _times(signal, horizon)
@@ -35,13 +36,20 @@ def predictions(job: Job, period: PredictedPeriod) -> Iterator[pd.DataFrame]:
 
 
 def _times(signal: Signal, horizon: int) -> NDArray[Any]:
-    """Return the time of each step of a signal and of `horizon` steps after it, [T + horizon]: dates, the last step's length apart where
-    there are no readings; numbers of steps where it has no times."""
-    if signal.times is None or len(signal) < 2:
+    """Return the time of each step of a signal and of `horizon` steps after it, [T + horizon]: dates, after the last one as far apart as
+    most are, in months where all are; numbers of steps where it has no times, or no two that differ."""
+    known = np.empty(0, "datetime64[ns]") if signal.times is None else np.asarray(signal.times).astype("datetime64[ns]")
+    apart, counts = np.unique(np.diff(known), return_counts=True)
+    apart, counts = apart[apart > np.timedelta64(0)], counts[apart > np.timedelta64(0)]
+    if not apart.size:
         return np.arange(len(signal) + horizon)
-    known = np.asarray(signal.times)
-    after = known[-1] + (known[-1] - known[-2]) * np.arange(1, horizon + 1)
-    return np.concatenate([known, after]).astype("datetime64[ns]")
+    months = np.diff(known.astype("datetime64[M]").astype(np.int64))
+    within = known - known.astype("datetime64[M]").astype("datetime64[ns]")
+    if len(set(months.tolist())) == 1 and months[0] > 0 and (within == within[0]).all():
+        later = (known[-1].astype("datetime64[M]") + months[0] * np.arange(1, horizon + 1)).astype("datetime64[ns]") + within[0]
+    else:
+        later = known[-1] + apart[counts.argmax()] * np.arange(1, horizon + 1)
+    return np.concatenate([known, later])
 
 
 def _table(forecast: Forecast, sensors: NDArray[Any], times: NDArray[Any]) -> pd.DataFrame:

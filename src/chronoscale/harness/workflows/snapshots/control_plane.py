@@ -153,11 +153,12 @@ class ControlPlane:
         *_, end = self._epochs()
         busy = sum(a.end_ns - a.start_ns for a in self.activities if a.what != WAITING) / 1e9
         each = (end.end_ns - end.start_ns) / 1e9
+        patience = "; training.patience may have ended it" if self.experiment.training.patience else ""
         why = (
             "see why above"
             if self._stopped
             else f"its schedule comes after {PROFILED + 1} epochs of stage '{STAGES[1]}' and {busy:.3g} s of preparing, an epoch takes "
-            f"{each:.3g} s: give it more epochs (--epochs, or epochs: in the file)"
+            f"{each:.3g} s: give it more epochs (--epochs, or epochs: in the file{patience})"
         )
         ended = f"training ended after {end.epoch + 1} epochs in stage '{end.stage}'; {why}"
         if end.strategy == self.planner.name:

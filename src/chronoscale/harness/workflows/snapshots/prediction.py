@@ -18,6 +18,7 @@ from chronoscale.datasets.streams import ranking
 from chronoscale.errors import UserError
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.training.training_end import PREDICTED_SNAPSHOTS, TEST
+from chronoscale.records import read_array
 from chronoscale.strategies.snapshots.tasks import SnapshotTask, task_of
 
 
@@ -34,11 +35,14 @@ def predictions(job: Job) -> Iterator[pd.DataFrame]:
             f"{folder.parent}: no predictions of a test; training.test holds one out, and `chronoscale train` writes them at its end"
         )
     snapshots, task = store.load(Path(item.dataset)), task_of(item.hyper.task)
-    assert isinstance(snapshots, SnapshotSequence)
+    if not isinstance(snapshots, SnapshotSequence):
+        raise UserError(f"{item.dataset}: expected snapshots")
     pairs = LinkPairs(snapshots, item.hyper.held, item.hyper.links, item.hyper.seed) if task.pairs else None
-    names = np.array(name_nodes(snapshots, range(snapshots.num_nodes)))
+    names = np.array(name_nodes(snapshots, range(snapshots.num_nodes)), object)
     for number in item.hyper.held.split(len(snapshots)).test:
-        predicted = np.load(folder / f"{number:06d}.npy")
+        rows = snapshots.num_nodes if pairs is None else len(pairs.evaluated(number))
+        (file, *_) = sorted(folder.glob(f"{number:06d}.*.npy")) or [folder / f"{number:06d}.npy"]  # of whichever rank
+        predicted = read_array(file, np.float32 if pairs is None else np.float64, (rows, None), "predictions")
         table = _nodes(snapshots, task, number, predicted, names) if pairs is None else _edges(pairs.evaluated(number), predicted, names)
         yield pd.DataFrame({"snapshot": np.full(len(next(iter(table.values()))), number), **table})
 
@@ -62,6 +66,7 @@ def _edges(pairs: NDArray[Any], scores: NDArray[Any], nodes: NDArray[Any]) -> di
     ranked, rank = np.isfinite(scores[:, 2:]).any(axis=1), np.full(len(pairs), np.nan)
     if ranked.any():
         rank[ranked] = ranking.ranks(scores[ranked, 0], scores[ranked, 2:])
-    negative = np.where(pairs[:, 2] >= 0, nodes[pairs[:, 2]], "")
+    compared, negative = pairs[:, 2] >= 0, nodes[pairs[:, 2]]
+    negative[~compared], negative_score = None, np.where(compared, scores[:, 1], np.nan)
     ends = {"src": nodes[pairs[:, 0]], "dst": nodes[pairs[:, 1]], "score": scores[:, 0]}
-    return {**ends, "negative": negative, "negative_score": scores[:, 1], "rank": rank}
+    return {**ends, "negative": negative, "negative_score": negative_score, "rank": rank}

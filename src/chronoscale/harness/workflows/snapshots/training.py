@@ -60,7 +60,10 @@ def train(
         item = Item(planner.name, str(where / "schedule.parquet"), str(data), setting.hyper, partition)
         run_epochs(make_training(setting, item, folder), ranks)
 
-    train_into(tuned_experiment(experiment, planner, folder, train_into, fits), folder)
+    def tune_into(setting: SnapshotExperiment, folder: Path) -> None:
+        train_into(setting.model_copy(update={"training": setting.training.model_copy(update={"patience": 0})}), folder)
+
+    train_into(tuned_experiment(experiment, planner, folder, tune_into, fits), folder)
 
 
 def write_rival_scores(experiment: SnapshotExperiment, sequence: SnapshotSequence, folder: Path) -> None:

@@ -40,7 +40,7 @@ class StreamExecution(Execution[StreamExperiment]):
     def predictions(self, job: Job, period: PredictedPeriod | None) -> Iterator[pd.DataFrame]:
         if period not in (None, "test"):
             raise UserError(f"--period {period}: of a stream's events those of the test are predicted; there is no next one to ask about")
-        yield predictions(job)
+        return predictions(job)
 
     def rivals(self, experiment: StreamExperiment, run: Run) -> Sequence[RivalScores]:
         stored = PreparedStream.load(data.store_events(experiment, run))

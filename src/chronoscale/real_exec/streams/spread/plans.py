@@ -33,7 +33,7 @@ class SpreadPlans(BestPlans):
 
     def __init__(self, job: Job, schedule: Schedule, context: Context) -> None:
         """Make the program. Raises UserError when the schedule is for another number of ranks, and as `StreamMaterial.of`."""
-        super().__init__(job, context, validates=True)  # without validation the last epoch is the best
+        super().__init__(job, context, job.items[0].hyper.validate, state=True)
         item = job.items[0]
         self._schedule = context.require_ranks(schedule)
         material = StreamMaterial.of(item, job.model, context)
@@ -74,6 +74,8 @@ class SpreadPlans(BestPlans):
         best = self.take_best()
         assert best is not None
         self._program.epoch = best
-        tested = require_finite(evaluate(self._program, self._folder / PREDICTED), self._schedule.name, "after training")
+        tested = require_finite(
+            evaluate(self._program, self._folder / PREDICTED if self._keeps else None), self._schedule.name, "after training"
+        )
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())
