@@ -94,6 +94,10 @@ def test_a_question_has_a_command_for_each_answer(
         converted, opened = store.load(f"out{at}"), open_data(Data(**datasets[at]), 0)
         assert isinstance(converted, EventStream) and isinstance(opened, EventStream) and same(converted, opened)
         assert converted.t[0].astype("datetime64[s]").astype("datetime64[M]") == np.datetime64(f"2019-0{month}")
+    command("data", "look", "calls.csv", "--format", "table", "--option", "features=s")
+    assert (
+        "  chronoscale data convert calls.csv calls --format table --option features=s --option day_first=true" in capsys.readouterr().out
+    )
     command("data", "convert", "calls.csv", "calls", expect=2)
     assert "calls.csv: column 'when' has dates such as" in one_line(capsys)
     assert not Path("calls").exists()
