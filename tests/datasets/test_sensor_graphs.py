@@ -342,6 +342,13 @@ def test_no_graph_takes_edges_away_and_is_told():
     assert bare.edge_index.shape == (2, 0) and bare.edge_weight is None and bare.account["graph"] == "none, as asked"
 
 
+def test_of_two_ways_the_larger_weight_stays():
+    src, dst = np.array([0, 1, 2, 0]), np.array([1, 0, 1, 2])
+    graph = SensorGraph.of(src, dst, np.array([0.25, 0.75, 0.5, 0.125]), "made").both_ways()
+    assert edges(graph) == {(0, 1): 0.75, (1, 0): 0.75, (1, 2): 0.5, (2, 1): 0.5, (0, 2): 0.125, (2, 0): 0.125} and graph.note == "made"
+    assert edges(SensorGraph.of(src, dst, None, "").both_ways()).keys() == edges(graph).keys()
+
+
 # Counts
 
 
