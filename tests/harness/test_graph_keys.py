@@ -45,7 +45,7 @@ def test_a_model_that_reads_a_graph_asks_for_one(folder, capsys, model):
         line = one_line(capsys)
         assert f"dataset 'bare' has no edge between sensors, and model '{model}' reads the graph" in line
         assert "{graph: {kind: distance, path: FILE}}" in line and "(knn, correlation, grid, file)" in line
-        assert "kind: none says that this is meant, and st-transformer do without" in line
+        assert "kind: none says that this is meant; models that do without: st-transformer" in line
     assert not Path("runs").exists()
 
 

@@ -70,8 +70,8 @@ def require_graph(signal: Signal, experiment: SignalExperiment) -> None:
         raise UserError(
             f"dataset '{label}' has no edge between sensors, and model '{model}' reads the graph: say how to build one by "
             "dataset: {graph: {kind: distance, path: FILE}}, where FILE has the sensors' coordinates or distances, or by another kind "
-            f"({', '.join(kind for kind in GRAPHS if kind not in ('distance', 'none'))}); kind: none says that this is meant, and "
-            f"{others} do without"
+            f"({', '.join(kind for kind in GRAPHS if kind not in ('distance', 'none'))}); kind: none says that this is meant; "
+            f"models that do without: {others}"
         )
 
 
