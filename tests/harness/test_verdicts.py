@@ -12,9 +12,10 @@ from chronoscale.datasets.scores import SCORES
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
 from chronoscale.harness.compare import sureness
+from chronoscale.harness.compare.figure import chart
 from chronoscale.harness.compare.outcome import Comparison, StrategyOutcome, count_gpus
 from chronoscale.harness.compare.scaling import scaling_sentences
-from chronoscale.harness.compare.shown import notes, rows, times
+from chronoscale.harness.compare.shown import notes, rows, summary, times
 from chronoscale.harness.compare.sureness import times_to_target
 from chronoscale.harness.compare.target import Target, reached_by_half, resolve
 from chronoscale.harness.compare.trainings import Contender, alike
@@ -220,6 +221,17 @@ def test_who_does_not_beat_what_needs_no_model_is_told_first() -> None:
     assert said(replace(compared(*several), naive={"last value": NAN})).startswith("Target: ")
     higher = replace(compared(won), score=AP, target=Target(AP, 0.3, "asked"), naive={"x": 0.1, "EdgeBank": 0.5})
     assert said(higher).startswith("No strategy beats the EdgeBank without a model: validation AP 0.5 against 0.3 of e. Target: ")
+
+
+def test_the_figure_has_the_best_predictions_without_a_model() -> None:
+    """Three of five, the best first, whichever way is better; all of two."""
+    result = compared(outcome("a", (0.5, 0.3)))
+    five = {"one": 0.5, "two": 0.2, "three": 0.4, "four": 0.1, "five": 0.3}
+    errors, higher = replace(result, naive=five), replace(result, naive=five, score=AP, target=Target(AP, 0.3, "asked"))
+    assert chart(summary(errors)).naive == {"four": 0.1, "two": 0.2, "five": 0.3}
+    assert chart(summary(higher)).naive == {"one": 0.5, "three": 0.4, "five": 0.3}
+    assert chart(summary(errors)).caption.endswith(" Dotted: the best 3 of 5 predictions without a model.")
+    assert chart(summary(result)).naive == NAIVE and "Dotted" not in chart(summary(result)).caption
 
 
 def test_a_rate_at_the_end_of_the_grid_is_told() -> None:
