@@ -221,7 +221,7 @@ def test_without_negatives_there_is_no_score(monkeypatch):
 def test_labels_most_frequent_and_latest(kinds, hidden):
     events = stream(seed=9, nodes=20, events=200, labels=True)
     events.labels[:] = np.random.default_rng(1).integers(0, kinds, 200)
-    events.src[-9:] = 19  # a source that was never there before
+    events.src[-9:], events.labels[-1] = 19, np.bincount(events.labels[:140]).argmin()  # a source that was never there before
     data = PreparedStream.of(events, Protocol(task="node", hidden=hidden))
     trained = data.training.stream.labels[: data.training_events].tolist()
     most, share = max(range(kinds), key=trained.count), trained.count(1) / len(trained)
