@@ -133,7 +133,36 @@ class StreamOracle:
         own = self.row(node, time, before, since, depth - 1, hop)
         neighbours = self.neighbours(node, before, since, self.fanouts[hop])
         near = [(self.row(other, self.t[e], e, since, depth - 1, hop + 1), e) for other, e in neighbours]
+        if self.name == "graphmixer":
+            return self.mixed(own, near, time, self.fanouts[hop])
         return self.structural(own, near, depth - 1) if self.name == "dysat" else self.temporal(own, near, time, depth - 1)
+
+    def mixed(self, own, near, time, slots):
+        """GraphMixer: events through an MLP-Mixer, places and channels one by one; and the mean of what neighbours are."""
+        p, root = self.p, np.sqrt(self.shape.time)
+        tokens = [torch.zeros(self.shape.hidden).double() for _ in range(slots)]
+        for place, (_, e) in enumerate(near):
+            elapsed = time - self.t[e]
+            beside = [] if self.edge is None else [self.edge[e]]
+            if self.shape.clock in ("gaps", "both"):
+                beside.append(torch.tensor([self.decibels(elapsed) / 10]).double())
+            elapsed = self.decibels(elapsed) if self.shape.clock == "log" else elapsed / self.constants.get("clock.unit", 1.0)
+            phi = torch.tensor([np.cos(np.float32(root ** (-i / root)) * float(elapsed)) for i in range(self.shape.time)]).double()
+            tokens[len(near) - 1 - place] = p["token.weight"] @ torch.cat([*beside, phi]) + p["token.bias"]
+
+        def norm(x, of):
+            return (x - x.mean()) / torch.sqrt(x.var(correction=0) + 1e-5) * p[of + ".weight"] + p[of + ".bias"]
+
+        def mlp(x, of):
+            x = p[of + ".inner.weight"] @ x + p[of + ".inner.bias"]
+            return p[of + ".outer.weight"] @ (x * (1 + torch.erf(x / np.sqrt(2))) / 2) + p[of + ".outer.bias"]
+
+        normed = [norm(x, "mixer.before") for x in tokens]
+        columns = [mlp(torch.stack([x[c] for x in normed]), "mixer.slots") for c in range(self.shape.hidden)]
+        tokens = [x + torch.stack([column[place] for column in columns]) for place, x in enumerate(tokens)]
+        tokens = [x + mlp(norm(x, "mixer.between"), "mixer.channels") for x in tokens]
+        mean = sum(x for x, _ in near) / len(near) if near else torch.zeros_like(own)
+        return p["output.weight"] @ torch.cat([sum(tokens) / slots, own + mean]) + p["output.bias"]
 
     def temporal(self, own, near, time, layer):
         p, at = self.p, f"layers.{layer}."

@@ -72,7 +72,7 @@ from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
-from chronoscale.strategies.streams.models import CLOCKS, DEPTHS, STREAM_MODELS, shape_for
+from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
@@ -319,8 +319,8 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     for data, name in product(folders, STREAM_MODELS):
         kind, statistics = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
         sizes = product(
-            DEPTHS if kind.aggregates else (1,), (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
-            (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.attends], ((1, 0), (2, 0), (2, 1)),
+            kind.depths, (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
+            (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.drops], ((1, 0), (2, 0), (2, 1)),
         )  # fmt: skip
         for layers, windows, clock, heads, dropout, (ranks, rank) in sizes:
             plainest = (clock, heads, dropout) == (CLOCKS[0], 1, 0.0)

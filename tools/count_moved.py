@@ -337,8 +337,8 @@ def streams(folder: Path) -> Iterator[Case]:
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)
         hyper = Hyper(batch_size=int(draw.integers(10, 150)), fanout=(int(draw.integers(2, 9)),), events=events, batches=3)
         hidden, inputs, time, mails = (int(size) for size in (heads * draw.integers(2, 15), draw.integers(3, 40), *draw.integers(2, 30, 2)))
-        more = {"dropout": float(draw.choice((0.0, 0.1))) * kind.attends, "clock": str(draw.choice(CLOCKS)) if kind.clock else CLOCKS[0]}
-        layers = int(draw.integers(1, 3)) if kind.aggregates else 1
+        more = {"dropout": float(draw.choice((0.0, 0.1))) * kind.drops, "clock": str(draw.choice(CLOCKS)) if kind.clock else CLOCKS[0]}
+        layers = int(draw.integers(1, 1 + len(kind.depths))) if kind.aggregates else 1
         choice = ModelChoice(name, hidden, layers, inputs, heads=heads, time=time, mails=2 + mails // 4, **more)  # type: ignore[arg-type]
         shape = shape_for(choice, statistics, hyper)
         work = Workload("w", statistics, shape, hyper)

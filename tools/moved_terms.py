@@ -72,6 +72,7 @@ LAYERS = crossed(SLOTS) + crossed(
     "edges*time edges*heads filled*heads filled*time rows*width edges*width", "log both dropout first*dropout upper"
 )
 LAYERS += crossed("nodes*given nodes*hidden nodes*width rows*width edges*width filled*width given*hidden", "features*lowest")
+LAYERS += crossed("edges*hidden rows*hidden", "dropout first*dropout") + crossed("edges*hidden")
 UPDATE = crossed("rows rows*hidden rows*mail rows*time rows*given hidden*hidden hidden*mail hidden*time", "1")
 UPDATE += crossed(
     "rows*mails*mail rows*mails*heads rows*mails*heads*mail rows*heads*mail rows*heads*hidden rows*mails", "1 dropout first*dropout"

@@ -266,7 +266,7 @@ def model(**changes: object) -> dict[str, object]:
         (of(duration=5), "training.duration: windows of 5 need a number of them above 1, training.windows"),
         (of(windows=3, duration=5), "model 'tgn' has no windows; leave training.windows and training.duration out"),
         (model(name="dysat"), "model 'dysat' attends over windows of time: training.windows says how many, training.duration how long"),
-        (model(layers=3), "model 'tgn' has 1 or 2 layers, got layers: 3"),
+        (model(layers=3), "model 'tgn' has 1 or 2 layers over sampled neighbours, got layers: 3"),
         (model(name="jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
         (model(heads=3), "model 'tgn': hidden must be a multiple of heads, got 8 and 3"),
         (model(hidden=1.0), "model.hidden: expected a whole number (got 1.0)"),
@@ -319,7 +319,7 @@ def test_defaults_are_those_of_streams():
     )
 
 
-@pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan"])
+@pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan", "graphmixer"])
 def test_every_model_trains(experiment, inline, capsys, name):
     windows = {"windows": 2, "duration": 300} if name == "dysat" else {}
     command("train", experiment(epochs=1, model={**MODEL, "name": name}, **of(**windows)), "--json")

@@ -45,7 +45,7 @@ from chronoscale.strategies.costing import kernels
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
-from chronoscale.strategies.signals.forecasters import forecaster_shape
+from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape
 from chronoscale.strategies.snapshots.forms import must_track, uniform_forms
 from chronoscale.strategies.snapshots.groups import deal
 from chronoscale.strategies.snapshots.lowering import Reuse, lower
@@ -192,17 +192,22 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("model", "more"), [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2}), ("stid", {"dropout": 0.2})])
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2}), ("stid", {"dropout": 0.2}), ("graph-wavenet", {"hops": 2, "dropout": 0.2})],
+)
 def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "SPARSE", 0)  # a GPU's form
-    hyper, choice, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), ModelChoice(model, 4, 2, **more), strategy("index")
+    hyper, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), strategy("index")
+    choice = ModelChoice(model, 4, max(2, FORECASTERS[model].least_layers(hyper.window)), **more)
     shape = forecaster_shape(choice, NODES, 2, hyper.window, hyper.horizon, hyper.variant, calendar=1)
     work = Workload("w", SignalStatistics(STEPS, NODES, 2, NODES, calendar=1), shape, hyper)
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")
     schedule, context = planner.plan(work, 1, UNUSED), Context()
     item = Item("counted", "", str(readings), hyper, prepare=str(tmp_path / "before.parquet"))
     run_preparation(item, choice, context)
-    assert not differences(schedule, bind_program(item, schedule, choice, context))
+    sliced = {Op.BACKWARD: 5} if model == "graph-wavenet" else EXACT  # a gradient of some 270 kernels copies less where one step is left
+    assert not differences(schedule, bind_program(item, schedule, choice, context), sliced)
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +233,13 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     of one row is laid out without a copy. loading: a strategy, and ranks."""
     name, ranks = loading
     arguments = stream_case.hyper(model, batch_size=9, windows=4, duration=12.0)
-    samples, attends = STREAM_MODELS[model].aggregates, STREAM_MODELS[model].attends
-    more = {"dropout": 0.2, "clock": "gaps" if task == "link" else "log", "layers": 1 + samples, "heads": 1 + attends * (task == "link")}
+    kind, attends = STREAM_MODELS[model], STREAM_MODELS[model].attends
+    more = {
+        "dropout": 0.2,
+        "clock": "gaps" if task == "link" else "log",
+        "layers": kind.depths[-1],
+        "heads": 1 + attends * (task == "link"),
+    }
     chosen = stream_case.choice(model, **more)
     schedule = stream_case.planned(clicks[task], chosen, arguments, name, ranks)
     program = bind_program(
@@ -239,7 +249,8 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
     program.tasks = [row for row in program.tasks if row.unit >= last or (row.op is Op.SAMPLE and row.layer == 0)]
     sampled = {row.unit for row in program.tasks if row.op is Op.SAMPLE and row.layer < 0}
     assert ranks == 1 or (last in sampled and last + 1 not in sampled)
-    assert not differences(schedule, program)
+    single = {Op.AGGREGATE: 1, Op.BACKWARD: 1} if kind.by_slot else EXACT  # slots of one root are turned without a copy
+    assert not differences(schedule, program, single)
 
 
 def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:

@@ -19,12 +19,13 @@ from chronoscale.real_exec.streams import feature_cache as caches
 from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.steps import Steps
 from chronoscale.strategies.schedule import Lane, Op
+from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import EventHyper
 
 SLOTS = ("tgl", "etc", "taser", "simple", "fast", "fast-compressed", "fast-cached", "fast-even")
 MERGED = ("tgl-unique", "fast-merged")
 PUBLISHED = "fast-published"  # reads other rows
-MODELS = ("tgn", "tgat", "dysat", "jodie")
+MODELS = ("tgn", "tgat", "dysat", "jodie", "graphmixer")
 RATIOS = (0.0, 0.3, 1.0)
 
 
@@ -37,7 +38,7 @@ class Watched:
     """An epoch, the bytes of every tensor that is sent, and what the model is given."""
 
     def __init__(self, monkeypatch, folder, model, name, own, features=True, threaded=False):
-        chosen = choice(model, layers=1 if model == "jodie" else 2)
+        chosen = choice(model, layers=STREAM_MODELS[model].depths[-1])
         self.schedule = planned(folder, chosen, own, name)
         self.made = program(folder, self.schedule, chosen, own)
         self.sent, self.read = [], []

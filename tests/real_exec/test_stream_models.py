@@ -28,12 +28,12 @@ from chronoscale.strategies.workload import ModelChoice
 NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
 FANOUTS = (3, 2)
 DURATION, WINDOWS = 9.0, 3
-CASES = [(name, layers) for name in STREAM_MODELS for layers in (1, 2) if layers == 1 or STREAM_MODELS[name].aggregates]
+CASES = [(name, layers) for name, kind in STREAM_MODELS.items() for layers in kind.depths]
 MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
 
 
 def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0) -> StreamShape:
-    return stream_shape(ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3), features, edge, outputs, WINDOWS)
+    return stream_shape(ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3), features, edge, outputs, WINDOWS, FANOUTS[0])
 
 
 def build(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, dropout: float = 0.0) -> StreamModel:
@@ -273,7 +273,7 @@ def test_parameters_depend_only_on_the_seed(name: str) -> None:
     assert any(not torch.equal(value, third[key]) for key, value in first.items())
 
 
-@pytest.mark.parametrize("name", ["tgn", "tgat", "dysat", "apan"])
+@pytest.mark.parametrize("name", [name for name, kind in STREAM_MODELS.items() if kind.drops])
 def test_dropout_works_only_in_training(name: str) -> None:
     model, plain = build(name, dropout=0.5), build(name)
     batch = Given(plain)
@@ -358,7 +358,9 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("tgm"), "unknown model of event streams 'tgm'; did you mean 'tgn'?"),
         (ModelChoice("tgn", 10, heads=3), "model 'tgn': hidden must be a multiple of heads, got 10 and 3"),
         (ModelChoice("apan", 10, heads=4), "model 'apan': hidden must be a multiple of heads, got 10 and 4"),
-        (ModelChoice("tgat", layers=3), "model 'tgat' has 1 or 2 layers, got layers: 3"),
+        (ModelChoice("tgat", layers=3), "model 'tgat' has 1 or 2 layers over sampled neighbours, got layers: 3"),
+        (ModelChoice("graphmixer", layers=2), "model 'graphmixer' has 1 layer over sampled neighbours, got layers: 2"),
+        (ModelChoice("graphmixer"), "model 'graphmixer' has weights for each sampled neighbour: fanout must be at least 1, got 0"),
         (ModelChoice("jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
         (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
     ],

@@ -17,6 +17,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.interpreter import execute
 from chronoscale.real_exec.execution.lanes import CpuLanes
 from chronoscale.real_exec.job import Settings
+from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import EventHyper
 
 NAMES = ("sequential", "tgl", "tgl-unique")
@@ -43,7 +44,7 @@ def batches(deal):
     return [(whole.start, whole.stop) for whole in map(deal.all_events, range(deal.iterations))]
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if name not in ("tgat", "dysat")])
+@pytest.mark.parametrize("model", [name for name in MODELS if STREAM_MODELS[name].memory])
 def test_a_probe_finds_every_node_heard_of(tmp_path, model):
     """An epoch finds none."""
     folder, chosen = prepared(tmp_path, stream()), choice(model)
@@ -57,7 +58,7 @@ def test_a_probe_finds_every_node_heard_of(tmp_path, model):
             assert bool(built.state.memory.any()) is bool(built.state.mail.any()) is (every > 1)
 
 
-@pytest.mark.parametrize("model", ["tgn", "tgat", "dysat", "apan"])
+@pytest.mark.parametrize("model", ["tgn", "tgat", "dysat", "apan", "graphmixer"])
 def test_what_dropout_leaves_out_follows_from_the_epoch(tmp_path, monkeypatch, model):
     """Other weights in every epoch; in a run that goes on from an epoch those that it would have left out."""
     folder, chosen, given = prepared(tmp_path, stream()), choice(model, dropout=0.5), hyper(model)

@@ -24,7 +24,7 @@ from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import StreamFeeding
-from chronoscale.strategies.streams.models import shape_for
+from chronoscale.strategies.streams.models import STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
@@ -150,8 +150,8 @@ def runs(schedule: Schedule, trace: Trace, rank: int) -> dict[tuple[Op, int], tu
 @given(given_hyper, counts, st.sampled_from(NAMES), st.integers(1, 2))
 @example(("tgn", hyper("tgn", 9, validate=True)), 2, "sequential", 1)  # the scores wait for memory
 def test_every_plan_keeps_its_order(model_and_hyper: tuple[str, Hyper], ranks: int, name: str, layers: int) -> None:
-    (model, given), several = model_and_hyper, {} if model_and_hyper[0] in ("jodie", "apan") else {"layers": layers}
-    workload = work(model, given, **several)
+    model, given = model_and_hyper
+    workload = work(model, given, layers=min(layers, STREAM_MODELS[model].depths[-1]))
     schedule = plan(name, workload, ranks)
     assert strategy(name).rows(workload, ranks) == len(schedule)
     for columns in zip(*(np.bincount(schedule.rank, column, ranks) for column in (schedule.alloc, schedule.free)), strict=True):

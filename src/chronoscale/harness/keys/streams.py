@@ -28,7 +28,7 @@ class StreamModel(Model):
     inputs: Annotated[NonNegativeInt, Field(le=WIDEST)] = Field(
         100, description="width of random features of nodes, of models without memory, where the dataset has none; 0: zeros"
     )
-    dropout: Share = Field(0.0, description="share of the attention's weights that training leaves out")
+    dropout: Share = Field(0.0, description="share of the attention's weights, or of a mixer's values, that training leaves out")
 
 
 class StreamTraining(Training):

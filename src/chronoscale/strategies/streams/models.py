@@ -11,18 +11,18 @@ from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.kinds.apan import APAN
 from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
 from chronoscale.strategies.streams.kinds.dysat import DySAT
+from chronoscale.strategies.streams.kinds.graphmixer import GraphMixer
 from chronoscale.strategies.streams.kinds.jodie import JODIE
 from chronoscale.strategies.streams.kinds.own import OwnKind
 from chronoscale.strategies.streams.kinds.tgat import TGAT
 from chronoscale.strategies.streams.kinds.tgn import TGN
 from chronoscale.strategies.workload import Hyper, ModelChoice, Workload
 
-__all__ = ["CLOCKS", "DEPTHS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_for", "shape_of", "stream_kind", "stream_shape"]
+__all__ = ["CLOCKS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_for", "shape_of", "stream_kind", "stream_shape"]
 
 FP32 = 4  # bytes of a number
-DEPTHS = (1, 2)  # sampled layers that a model may have
 CLOCKS = ("gaps", "linear", "log", "both")  # scales on which elapsed times are read
-STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN())}
+STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN(), GraphMixer())}
 
 
 def stream_kind(name: str) -> StreamKind:
@@ -37,13 +37,13 @@ def stream_kind(name: str) -> StreamKind:
     return STREAM_MODELS[name]
 
 
-def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int) -> StreamShape:
+def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, windows: int, fanout: int = 0) -> StreamShape:
     """Return the sizes of a model of event streams for planning, parameters counted. features, edge: values of a node and of an event in
     the data (0: none).
 
-    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some (DySAT). Where nodes have no features, models
-    without memory read `inputs` random ones, or, with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that
-    the model cannot have.
+    outputs: classes of nodes, 0 without a classifier. windows: of a model that has some (DySAT). fanout: sampled neighbours of a root, of a
+    model with weights for each (GraphMixer). Where nodes have no features, models without memory read `inputs` random ones, or, with 0,
+    zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the model cannot have.
     """
     name, hidden = choice.name, choice.hidden
     kind = stream_kind(name)
@@ -59,8 +59,11 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         raise UserError(f"model '{name}': hidden must be a multiple of heads, got {hidden} and {choice.heads}")
     if not kind.aggregates and choice.layers > 1:
         raise UserError(f"model '{name}' aggregates no neighbours and has no layers, got layers: {choice.layers}")
-    if choice.layers not in DEPTHS:
-        raise UserError(f"model '{name}' has {' or '.join(map(str, DEPTHS))} layers, got layers: {choice.layers}")
+    if choice.layers not in kind.depths:
+        some = " or ".join(map(str, kind.depths)) + " layer" + "s" * (len(kind.depths) > 1)
+        raise UserError(f"model '{name}' has {some} over sampled neighbours, got layers: {choice.layers}")
+    if kind.by_slot and fanout < 1:
+        raise UserError(f"model '{name}' has weights for each sampled neighbour: fanout must be at least 1, got {fanout}")
     edge = edge if kind.edges else 0
     features = features if kind.memory else features or choice.inputs or 1
     shape = StreamShape(
@@ -83,6 +86,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         neighbours=kind.neighbours,
         features=features,
         dropout=choice.dropout,
+        slots=fanout if kind.by_slot else 0,
     )
     return replace(shape, parameters=_parameters(shape))
 
@@ -99,13 +103,8 @@ def _parameters(shape: StreamShape) -> int:
         count += (shape.features + 1) * hidden
     if kind.own:
         return count
-    count += 2 * time  # the clock
-    for layer in range(shape.layers):
-        width = shape.width(layer)
-        if shape.spatial == "gat":
-            count += (width + 2) * hidden
-        else:
-            count += (3 * width + 2 * shape.slot + 3 * time) * hidden + (hidden + width + 1) * hidden + square + hidden
+    count += 2 * time * kind.trains_clock
+    count += sum(kind.layer_parameters(shape, layer) for layer in range(shape.layers))
     return count
 
 
@@ -115,7 +114,7 @@ def shape_for(choice: ModelChoice, data: StreamStatistics, hyper: Hyper) -> Stre
     Raises UserError for an unknown model, for sizes and windows that it cannot have, and for one that needs windows and has none.
     """
     events = hyper.events
-    shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows)
+    shape = stream_shape(choice, data.node_width, data.edge_width, data.classes, events.windows, hyper.fanout[0] if hyper.fanout else 0)
     windowed = stream_kind(shape.name).windowed
     if not windowed and events.windows > 1:
         raise UserError(f"model '{shape.name}' has no windows; leave training.windows and training.duration out")

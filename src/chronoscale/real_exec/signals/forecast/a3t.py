@@ -42,8 +42,9 @@ class AttentionForecaster(Forecaster):
 
     z, r = sigmoid([gcn(x), h] M + b);  c = tanh([gcn(x), r h] M_c + b_c);  h' = z h + (1 - z) c, a graph convolution a gate.
 
-    The prediction reads relu(sum over steps of softmax(a)_t h_t). Attention is one trained score a step, as in PyTorch Geometric Temporal.
-    `published`: every step starts from the zero state, as there; `exact` carries it on, as the paper has it. The two linear maps of an
+    The prediction reads relu(sum over steps of softmax(a)_t h_t). Attention is one trained score a step, as in PyTorch Geometric Temporal;
+    the paper computes it from the states, and has two graph convolutions, one after the other, where these have one. `published`: every
+    step starts from the zero state, as there; `exact` carries it on, as the paper has it. The two linear maps of an
     input have nothing between them; they are multiplied before they are applied.
     """
 

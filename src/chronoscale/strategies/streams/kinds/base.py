@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chronoscale.errors import UserError
-from chronoscale.strategies.streams.kinds.operations import Count, Work
+from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
 DECIBELS = ("gaps", "both")  # clocks on which slots of attention have elapsed times in decibels beside their encoding
@@ -28,12 +28,13 @@ class StreamShape(ModelShape):
     windows: int = 1  # each has a tree of its own
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
+    slots: int = 0  # sampled neighbours of a root, of models with weights for each slot
 
     @property
     def slot(self) -> int:
         """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on some clocks
         (DECIBELS), the time in decibels."""
-        return self.edge + (self.clock in DECIBELS and self.spatial == "attention")
+        return self.edge + (self.clock in DECIBELS and self.spatial in ("attention", "mixer"))
 
     def __post_init__(self) -> None:
         least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
@@ -45,8 +46,9 @@ class StreamKind:
     """Kind of model on event streams (TGN, TGAT ...), as planners count it: the parts that it has, and the work and parameters that these
     add.
 
-    name: what experiments call it; source: who published it. spatial: attention, gat or none; temporal, what carries the past: gru, rnn,
-    attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded; edges: whether features of events are read;
+    name: what experiments call it; source: who published it. spatial: attention, gat, mixer or none; temporal, what carries the past: gru,
+    rnn, attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded, and trains_clock, whether by trained
+    frequencies; edges: whether features of events are read; by_slot: whether a layer has weights for each sampled neighbour's place;
     windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails (messages of events) go to sampled
     neighbours, too. own: whether a user's file defines it.
     """
@@ -57,7 +59,9 @@ class StreamKind:
     temporal = "none"
     memory = False
     clock = False
+    trains_clock = True
     edges = False
+    by_slot = False
     windowed = False
     neighbours = False
     own = False
@@ -66,6 +70,16 @@ class StreamKind:
     def aggregates(self) -> bool:
         """Whether the model has layers over sampled neighbours."""
         return self.spatial != "none"
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The numbers of layers over sampled neighbours that the model may have; 1 for a model without such layers."""
+        return (1, 2) if self.aggregates else (1,)
+
+    @property
+    def drops(self) -> bool:
+        """Whether the model has dropout in training."""
+        return self.attends
 
     @property
     def attends(self) -> bool:
@@ -85,6 +99,31 @@ class StreamKind:
         """Count the parameters of the memory's update and of what follows the last layer; those that all models have are counted in
         `streams.models`."""
         return 0
+
+    def layer_parameters(self, shape: StreamShape, layer: int) -> int:
+        """Count the parameters of a layer over sampled neighbours, `layer` (0-based); by default, of temporal attention."""
+        width, hidden = shape.width(layer), shape.hidden
+        projections = (3 * width + 2 * shape.slot + 3 * shape.time) * hidden
+        return projections + (hidden + width + 1) * hidden + hidden * hidden + hidden
+
+    def layer(self, shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> Work:
+        """Count the work of a layer over sampled neighbours, `layer` (0-based), for `targets` nodes with `fanout` slots each; by default,
+        of temporal attention. edges: slots that are filled, for attention edge by edge; None: it goes over all slots.
+        """
+        hidden, heads, width = shape.hidden, shape.heads, shape.width(layer)
+        slots = targets * fanout
+        across = width + shape.slot + shape.time
+        query = total(product(targets, width, hidden), product(targets, hidden, across))
+        if edges is None:
+            pairs = total(*(pairwise(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
+            read = total(passes(slots * width, 2), passes(slots * shape.time, 4))
+            attended = total(read, pairs, passes(slots * heads, 10), pairs)  # slots are scored, and then weighed
+        else:
+            each = edges * heads * across  # a row an edge is made, scored with its target's, weighed and summed
+            rows = total(passes(edges * across, 4), passes(edges * shape.time, 2))
+            attended = total(rows, Work(4 * each, 8 * each), passes(edges * heads, 6), passes(targets * heads * across))
+        ending = total(product(targets, across, hidden), product(targets, hidden, hidden), product(targets, width, hidden))
+        return total(query, attended, ending, product(targets, hidden, hidden), passes(targets * hidden, 4))
 
     def update(self, shape: StreamShape, rows: Count) -> Work:
         """Count the work of updating the memory of `rows` nodes (MEMORY_UPDATE in schedules), beside the reading of their features."""

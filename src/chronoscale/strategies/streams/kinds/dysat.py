@@ -19,6 +19,18 @@ class DySAT(StreamKind):
         """Count the parameters of DySAT's attention over windows: a row for each window's place, four matrices and a bias."""
         return shape.windows * shape.hidden + 4 * shape.hidden * shape.hidden + shape.hidden
 
+    def layer_parameters(self, shape: StreamShape, layer: int) -> int:
+        return (shape.width(layer) + 2) * shape.hidden
+
+    def layer(self, shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> Work:
+        hidden, heads, width = shape.hidden, shape.heads, shape.width(layer)
+        slots = targets * fanout
+        vectors = Work(4 * width * hidden, 2 * width * hidden)
+        scores = total(product(slots, width, heads), product(targets, width, heads), product(targets, width, heads))
+        answer = total(pairwise(targets, heads, fanout, width), product(targets, width, hidden))
+        gathered = passes(slots * width, 2)
+        return total(gathered, vectors, scores, answer, passes(targets * heads * (fanout + 1), 12), passes(targets * hidden, 2))
+
     def embed(self, shape: StreamShape, roots: Count) -> Work:
         hidden, windows = shape.hidden, shape.windows
         square, attended = product(roots, hidden, hidden), pairwise(roots, shape.heads, windows, hidden)

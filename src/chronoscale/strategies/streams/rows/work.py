@@ -8,7 +8,7 @@ gets, not to the slots: see `models.attention`.
 from __future__ import annotations
 
 from chronoscale.strategies.schedule import Ints
-from chronoscale.strategies.streams.kinds.operations import Count, Work, no_work, pairwise, passes, product, total
+from chronoscale.strategies.streams.kinds.operations import Count, no_work, passes, product, total
 from chronoscale.strategies.streams.models import StreamShape, stream_kind
 
 
@@ -27,29 +27,7 @@ def layer_work(shape: StreamShape, layer: int, targets: Count, fanout: int, edge
 
     edges: slots that are filled, for attention edge by edge; None: it goes over all slots.
     """
-    hidden = shape.hidden
-    width = shape.width(layer)
-    heads = shape.heads
-    slots = targets * fanout
-    gathered = passes(slots * width, 2)
-    if shape.spatial == "gat":
-        vectors = Work(4 * width * hidden, 2 * width * hidden)
-        scores = total(product(slots, width, heads), product(targets, width, heads), product(targets, width, heads))
-        answer = total(pairwise(targets, heads, fanout, width), product(targets, width, hidden))
-        return total(gathered, vectors, scores, answer, passes(targets * heads * (fanout + 1), 12), passes(targets * hidden, 2)).counted
-    across = width + shape.slot + shape.time
-    encoded = passes(slots * shape.time, 4)
-    query = total(product(targets, width, hidden), product(targets, hidden, across))
-    if edges is None:
-        pairs = total(*(pairwise(targets, heads, fanout, part) for part in (width, shape.slot, shape.time) if part))
-        attended = total(gathered, encoded, pairs, passes(slots * heads, 10), pairs)  # slots are scored, and then weighed
-    else:
-        each = edges * heads * across  # a row an edge is made, scored with its target's, weighed and summed
-        rows = total(passes(edges * across, 4), passes(edges * shape.time, 2))
-        attended = total(rows, Work(4 * each, 8 * each), passes(edges * heads, 6), passes(targets * heads * across))
-    ending = total(product(targets, across, hidden), product(targets, hidden, hidden), product(targets, width, hidden))
-    out = total(product(targets, hidden, hidden), passes(targets * hidden, 4))
-    return total(query, attended, ending, out).counted
+    return stream_kind(shape.name).layer(shape, layer, targets, fanout, edges).counted
 
 
 def embed_work(shape: StreamShape, roots: Count) -> tuple[Ints, Ints]:
