@@ -13,12 +13,14 @@ from stream_experiments import written
 from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.harness.workflows.signals.prediction import times_of
+from chronoscale.real_exec.training.epoch_record import epoch_records
 
 FORECASTER = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}}
 
 
 @pytest.fixture
-def forecast(tmp_path, monkeypatch):
+def forecast(tmp_path, monkeypatch, inline):
     """A trained forecaster of 5 sensors with numbers of their own, whose readings of a day are missing here and there; its readings."""
     monkeypatch.chdir(tmp_path)
     signal = TrafficSignal(5, 90, seed=1).signal()
@@ -32,7 +34,7 @@ def forecast(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_forecasts_of_the_test_are_those_that_were_scored(forecast, inline, suffix):
+def test_forecasts_of_the_test_are_those_that_were_scored(forecast, suffix):
     """A row a sensor, step and window; errors over all that have a truth are the test's, of each step ahead those of that step."""
     command("predict", "runs/small-train-1", "--out", f"out/test.{suffix}", "--period", "test")
     table = pd.read_csv("out/test.csv") if suffix == "csv" else pd.read_parquet("out/test.parquet")
@@ -70,7 +72,7 @@ def test_times_and_names_are_the_sources(tmp_path, monkeypatch, inline):
     assert row["truth"] == pytest.approx(pd.read_csv("air.csv")["south"][80], rel=1e-6)
 
 
-def test_the_next_steps_follow_the_last_reading(forecast, inline, capsys):
+def test_the_next_steps_follow_the_last_reading(forecast, capsys):
     """By default: as the window after the last one would be predicted, were there readings behind it."""
     command("predict", "runs/small-train-1", "--out", "next.csv", "--json")
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"file": "next.csv", "rows": 15}
@@ -83,13 +85,77 @@ def test_the_next_steps_follow_the_last_reading(forecast, inline, capsys):
     signal = store.load("readings")
     assert isinstance(signal, Signal) and signal.missing is not None
     tail = [np.concatenate([part, part[:3]]) for part in (signal.values, signal.missing)]  # three steps more, whatever they are
-    store.save("longer", Signal(tail[0], signal.edge_index, signal.edge_weight, tail[1], signal.node_ids))
-    job = Path("runs/small-train-1/train/train.job.json")
-    job.write_text(job.read_text().replace(json.loads(job.read_text())["items"][0]["dataset"], str(Path("longer").absolute())))
+    longer = Signal(tail[0], signal.edge_index, signal.edge_weight, tail[1], signal.node_ids)
+    store.save("longer", longer)
+    Path("readings").rename("before")
+    Path("longer").rename("readings")
     command("predict", "runs/small-train-1", "--period", "test")
-    longer = pd.read_parquet("predictions.parquet")
-    window = longer[longer["time"] - longer["ahead"] == 89]  # standardised by two steps more
-    np.testing.assert_allclose(window["value"], table["value"], rtol=0.02)
+    tested = pd.read_parquet("predictions.parquet")
+    assert len(tested) == 17 * 3 * 5 and tested["time"].max() == 89  # its windows stay
+    command("predict", "runs/small-train-1", "--out", "later.csv")
+    assert sorted(set(pd.read_csv("later.csv")["time"])) == [93, 94, 95]
+    command("predict", "runs/small-train-1", "--period", "validation")
+    assert pd.read_parquet("predictions.parquet").equals(validated)  # standardised as it was
+
+
+def test_a_run_is_read_where_it_lies(forecast, monkeypatch, capsys):
+    """From another folder, renamed; and one that has not come to its end, or whose files are damaged, predicts nothing."""
+    command("predict", "runs/small-train-1", "--out", "before.csv")
+    job = json.loads(Path("runs/small-train-1/train/train.job.json").read_text())
+    Path("runs/small-train-1").rename("kept")
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    (Path("..") / "kept/train/train.job.json").write_text(
+        json.dumps({**job, "items": [{**job["items"][0], "dataset": str(Path("../readings").resolve())}]})
+    )
+    command("predict", "../kept", "--out", "after.csv")
+    assert Path("after.csv").read_text() == Path("../before.csv").read_text()
+    for file, left, message in (
+        ("scale.json", "{", "scale"),
+        ("best.pt", "?", "best epoch"),
+        ("ended.json", None, "has not come to its end"),
+    ):
+        path = Path("../kept/train") / file
+        whole = path.read_bytes()
+        path.unlink() if left is None else path.write_text(left)
+        command("predict", "../kept", "--out", "no.csv", expect=2)
+        assert message in one_line(capsys) and not Path("no.csv").exists()
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("times", "next_ones"),
+    [
+        (pd.date_range("2019-01-01", periods=9, freq="MS"), ["2019-10-01", "2019-11-01"]),
+        (
+            pd.to_datetime(["2019-03-30 23:00", "2019-03-31 00:00", "2019-03-31 01:00", "2019-03-31 03:00"]),
+            ["2019-03-31 04:00", "2019-03-31 05:00"],
+        ),
+        (pd.to_datetime(["2019-01-01"] * 4), [4, 5]),
+    ],
+    ids=["months", "a lost hour", "one time"],
+)
+def test_times_go_on(times, next_ones):
+    ns = times.to_numpy().astype("datetime64[ns]").astype(np.int64)
+    signal = Signal(np.zeros((len(times), 1, 1), np.float32), np.empty((2, 0), np.int32), times=ns)
+    expected = next_ones if isinstance(next_ones[0], int) else pd.to_datetime(next_ones).to_list()
+    assert pd.Series(times_of(signal, 2)[len(times) :]).to_list() == expected
+
+
+def test_training_goes_on_to_more_epochs(forecast, capsys):
+    """`--epochs` beyond those of a complete run: the same run, and what a run of so many has; one of fewer is a new one."""
+    Path("runs/small-train-1/.lock").unlink()  # a process that has ended holds it no longer
+    command("train", "small.yaml", "--ranks", "1", "--epochs", "4")
+    assert "taking up runs/small-train-1, which has fewer epochs" in capsys.readouterr().err
+    text = Path("small.yaml").read_text()
+    Path("whole.yaml").write_text(text)
+    command("train", "whole.yaml", "--ranks", "1", "--epochs", "4")
+    ours, whole = (Path(f"runs/{name}-train-1/train") for name in ("small", "whole"))
+    for name in ("test.json", "horizon.json", "ended.json"):
+        assert (ours / name).read_text() == (whole / name).read_text()
+    assert [record.losses for record in epoch_records(ours)] == [record.losses for record in epoch_records(whole)]
+    command("train", "small.yaml", "--ranks", "1", "--epochs", "3")
+    assert len(epoch_records(Path("runs/small-train-2/train"))) == 3 and len(epoch_records(ours)) == 4
 
 
 @pytest.mark.parametrize("strategy", ["tgl-unique", "memshare"])

@@ -279,6 +279,24 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
     assert "Errors at each step ahead" in Path("page/report.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"milestones": [3, 2]}, r"training\.milestones: expected epochs in order, above 0 and below 5, got \[3, 2\]"),
+        ({"milestones": [2, 2]}, r"training\.milestones: expected epochs in order"),
+        ({"milestones": [5]}, r"training\.milestones: .* below 5"),
+        (
+            {"milestone_factor": 0.5},
+            r"training\.milestone_factor: it multiplies the learning rate at training\.milestones, and there are none",
+        ),
+        ({"clip": float("inf")}, r"training\.clip: expected"),
+    ],
+)
+def test_keys_of_the_optimiser_that_change_nothing_are_refused(training, message):
+    with pytest.raises(UserError, match=message):
+        check({**SMALL, "dataset": "los_loop", "epochs": 5, "training": {**TRAINING, **training}}, "x")
+
+
 def test_a_forecaster_is_that_of_its_best_epoch(experiment, inline, capsys):
     """Epoch 1 is worse than epoch 0, where steps are far too long: the test is epoch 0's, and patience ends the run; without validation the
     last epoch is tested, and patience has nothing to wait for."""

@@ -22,7 +22,7 @@ from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 
-STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan train on it as it is, models on snapshots where it is cut"
+STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer train on it as it is, models on snapshots where it is cut"
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_the_best_epoch_is_the_one_that_is_tested(experiment, inline, capsys):
     scores = [record.scores["ap"] for record in epoch_records(folder)]
     best = scores.index(max(scores))
     assert torch.load(folder / "best.pt", weights_only=True)["epoch"] == best < 5
-    assert row["best_ap"] == max(scores) and [line["predictor"] for line in row["test"]] == ["tgn", "EdgeBank"]
+    assert row["best_ap"] == max(scores) and [line["predictor"] for line in row["test"]][:2] == ["tgn", "EdgeBank"]
     assert set(row["breakdown"]) <= set(PARTS) and row["breakdown"]["backward"]["share"] > 0
     command("train", experiment("again", epochs=best + 1, training=training))
     assert (folder / "test.json").read_text() == Path("runs/again-train-1/train/test.json").read_text()

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from report_samples import point
 
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.reports import report_folder, tables
 from chronoscale.reports.charts.training import progress
 from chronoscale.reports.findings import cautions
+from chronoscale.reports.horizon import horizon_table
 from chronoscale.reports.readable_table import readable_table
 from chronoscale.reports.report import Report
 from chronoscale.reports.table_formats import to_csv, to_html
@@ -108,3 +110,12 @@ def test_a_failed_run_has_no_best_score_and_is_not_compared() -> None:
     run = staged(*EPOCHS, stopped="rank 0: the validation AP")
     assert "best_ap" not in run.table() and run.table()["failed"].tolist() == ["rank 0: the validation AP"]
     assert cautions(Report("t", staged=(run,))) == ["run is not compared: rank 0: the validation AP."]
+
+
+def test_a_step_without_a_target_has_no_rival():
+    """Steps ahead of which every target is missing; others have the best."""
+    nan = float("nan")
+    rivals = [RivalScores("a", "", {}, {"mae": [1.0, nan, 3.0]}), RivalScores("b", "", {}, {"mae": [2.0, nan, 1.0]})]
+    table = horizon_table({"test": {"mae": [4.0, nan, 4.0]}}, rivals)
+    assert table["best_rival"].tolist() == ["a", "", "b"] and table["rival_mae"].tolist()[::2] == [1.0, 1.0]
+    assert horizon_table({}, rivals).empty and "best_rival" not in horizon_table({"test": {"mae": [4.0]}}, rivals)

@@ -29,13 +29,13 @@ def predictions(job: Job, period: PredictedPeriod) -> Iterator[pd.DataFrame]:
     with open_context(settings) as context:
         predictor = SignalPredictor(job, context)
         signal, horizon = predictor.signal, predictor.windows.horizon
-        sensors, times = np.array(name_nodes(signal, range(signal.num_nodes))), _times(signal, horizon)
+        sensors, times = np.array(name_nodes(signal, range(signal.num_nodes))), times_of(signal, horizon)
         parts = {"test": predictor.windows.test, "validation": predictor.windows.validation}
         for forecast in [predictor.next()] if period == "next" else predictor.forecasts(parts[period]):
             yield _table(forecast, sensors, times)
 
 
-def _times(signal: Signal, horizon: int) -> NDArray[Any]:
+def times_of(signal: Signal, horizon: int) -> NDArray[Any]:
     """Return the time of each step of a signal and of `horizon` steps after it, [T + horizon]: dates, after the last one as far apart as
     most are, in months where all are; numbers of steps where it has no times, or no two that differ."""
     known = np.empty(0, "datetime64[ns]") if signal.times is None else np.asarray(signal.times).astype("datetime64[ns]")
