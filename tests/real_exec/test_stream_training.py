@@ -104,14 +104,9 @@ def test_torch_has_its_threads_again_after_an_epoch(tmp_path, model, meanwhile):
 
 
 CASES = [
-    *(
-        (model, layers, name, "gaps")
-        for model in MODELS
-        for layers in (1, 2)
-        for name in NAMES
-        if layers == 1 or model not in ("jodie", "apan")
-    ),
+    *((model, layers, name, "gaps") for model in MODELS for layers in STREAM_MODELS[model].depths for name in NAMES),
     *((model, 2, "tgl-unique", clock) for model in ("tgn", "tgat") for clock in ("linear", "log", "both")),
+    *(("graphmixer", 1, "tgl-unique", clock) for clock in ("linear", "log", "both")),
 ]
 
 
