@@ -340,6 +340,13 @@ def test_work_grows_with_windows(name: str) -> None:
         assert isinstance(work(shape, 700, 5000, 3, 12, 12), int)
 
 
+def test_a_matrix_that_is_learnt_is_kept_once_a_batch() -> None:
+    """Its relu and its softmax, whatever the number of windows."""
+    shape = forecaster_shape(ModelChoice("graph-wavenet", layers=8), 700, 2)
+    none, one, two = (saved_bytes(shape, 700, 5000, windows, 12, 12) for windows in (0, 1, 2))
+    assert none == 4 * 2 * 700**2 and two - one == one - none > 0
+
+
 class Products(TorchDispatchMode):
     """Counts the multiply-adds of matrix products, times 2."""
 
@@ -382,6 +389,8 @@ def test_mistakes() -> None:
         forecaster_shape(ModelChoice("pgt-dcrnn", layers=2), 5, 1)
     with pytest.raises(UserError, match="'graph-wavenet': layers: 3 read the last 5 of a window's 12 steps; layers: 8 read all"):
         forecaster_shape(ModelChoice("graph-wavenet", layers=3), 5, 1)
+    with pytest.raises(UserError, match="layers: 7 read the last 11 of a window's 12 steps"):
+        forecaster_shape(ModelChoice("graph-wavenet", layers=7), 5, 1)
     assert [FORECASTERS["graph-wavenet"].least_layers(window) for window in (1, 2, 3, 4, 5, 6, 8, 13, 14)] == [1, 1, 2, 2, 3, 4, 5, 8, 9]
     with pytest.raises(UserError, match="multiple of heads"):
         forecaster_shape(ModelChoice("st-transformer", 6), 5, 1)

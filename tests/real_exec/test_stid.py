@@ -72,6 +72,15 @@ def rows_read(model: Forecaster, x: torch.Tensor) -> list[np.ndarray]:
     return built
 
 
+def test_every_channel_of_the_calendar_has_a_table() -> None:
+    """Counted as torch has it."""
+    for calendar in (1, 2, 3):
+        shape = forecaster_shape(ModelChoice("stid", 5, 2, times=9), 4, 2 + calendar, 3, 2, calendar=calendar)
+        model = forecaster(shape, NO_EDGES, None, 4, 3, 2, 0)
+        assert model.time.shape == (calendar, 9, 5)
+        assert shape.parameters == sum(parameter.numel() for parameter in model.parameters())
+
+
 def test_a_share_outside_the_day_reads_the_nearest_row() -> None:
     shape = forecaster_shape(ModelChoice("stid", 2, times=5), 1, 2, 1, 1, calendar=1)
     model = forecaster(shape, NO_EDGES, None, 1, 1, 1, 0)
@@ -123,6 +132,7 @@ def test_what_dropout_leaves_out_follows_from_seed_epoch_and_batch(tmp_path: Pat
     losses = epoch(plain)
     assert (np.abs(losses - expected[0]) > 1e-6).all()
     assert built.errors.mae == pytest.approx(plain.errors.mae, rel=1e-6), "validation drops"
+    built.model.train()
     assert built.evaluate(built.deals[1]).mae == pytest.approx(plain.errors.mae, rel=1e-6), "the test drops"
     other = program(tmp_path, 0.5, Settings(learning_rate=1e-12), replace(HYPER, seed=3))
     other._seed = 9
