@@ -64,7 +64,7 @@ def test_a_profile_of_one_gpu_is_scaled_to_another_and_marked(experiment, capsys
     command("simulate", experiment(costs=file, cluster="a40-ib", extrapolate=True, **WORK), "--json")
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 2 and all("extrapolated" in row["sources"] and "fitted" not in row["sources"] for row in rows)
-    point = Path("runs/small-simulate-2/sim-00001-psg")
+    point = Path("runs/small-simulate-1/sim-00001-psg")
     trace, schedule = Trace.load(point / "trace.parquet"), Schedule.load(point / "schedule.parquet")
     for op in (Op.H2D, Op.OPTIMIZE):
         of_op = schedule.tasks(op)
@@ -72,7 +72,7 @@ def test_a_profile_of_one_gpu_is_scaled_to_another_and_marked(experiment, capsys
         assert len(of_op) and np.abs(trace.duration_ns[of_op] - expected).max() <= 0.5001
     name = "fitted on NVIDIA H200, scaled to NVIDIA A40 by roofline"
     assert json.loads((point / "point.json").read_text())["costs"] == name
-    command("report", "runs/small-simulate-2", "--out", "page")
+    command("report", "runs/small-simulate-1", "--out", "page")
     page, epochs = Path("page/report.md").read_text(), pd.read_csv("page/tables/comparison.csv")["epoch_s"]
     assert name in page and MARKED in page and all(f" {number(epoch)}† |" in page for epoch in epochs)
 

@@ -35,6 +35,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers
+from chronoscale.real_exec.signals.forecast import walks
 from chronoscale.real_exec.snapshots.material import SnapshotForm, SnapshotMaterial
 from chronoscale.real_exec.snapshots.program import SnapshotProgram
 from chronoscale.real_exec.snapshots.region import Route
@@ -199,7 +200,8 @@ SIGNALS = [(model, feed, variant) for model, feed in FED for variant in ("exact"
 
 
 @pytest.mark.parametrize(("model", "feed", "variant"), pairwise(SIGNALS, required=lambda case: case == ("dcrnn", "gpu-index", "exact")))
-def test_signals(readings: Path, tmp_path: Path, model: str, feed: str, variant: str) -> None:
+def test_signals(readings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, feed: str, variant: str) -> None:
+    monkeypatch.setattr(walks, "SPARSE", 0)  # as on a GPU
     assert not waits(windows(readings, tmp_path, model, feed, variant))
 
 
