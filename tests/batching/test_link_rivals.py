@@ -18,6 +18,8 @@ from chronoscale.batching.rivals.links.neighbours import LATEST
 from chronoscale.batching.streams import rivals as module
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.batching.streams.rivals import link_rivals, score_stream_rivals
+from chronoscale.datasets.streams import ranking
+from chronoscale.datasets.streams.edgebank import EdgeBank, batch_starts
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.negatives import Negatives
 from chronoscale.datasets.streams.protocol import Protocol
@@ -239,3 +241,16 @@ def test_labels_most_frequent_and_latest(kinds, hidden):
     if kinds == 2:
         positive, negative = ([rank for rank, label in zip(ranks, truth, strict=True) if label == kind] for kind in (1, 0))
         assert latest_known.scores["auc"] == pytest.approx(area(positive, negative)) and frequent.scores["auc"] == 0.5
+
+
+def test_a_validation_that_is_cut_short_cuts_that_of_rivals():
+    """Of the first two batches of six events alone: as of a stream whose validation ends there."""
+    data = PreparedStream.of(stream(events=200), Protocol(ranked=2))
+    cut, whole = score_stream_rivals(data, 6, "validation", 2), score_stream_rivals(data, 6, "validation")
+    part = data.split.validation[:12]
+    src, dst = (np.asarray(column[part.start : part.stop]) for column in (data.whole.stream.src, data.whole.stream.dst))
+    bank, candidates = EdgeBank(data.whole.stream), np.concatenate([dst[:, None], data.negatives("validation").dst[:12]], 1)
+    scores = bank.scores(src, candidates, batch_starts(part, 6))
+    expected = ranking.link_scores(scores[:, 0], scores[:, 1:], data.new[src] | data.new[dst])
+    assert cut[0].name == "EdgeBank" and cut[0].scores == pytest.approx(expected)
+    assert any(one.scores != other.scores for one, other in zip(cut, whole, strict=True))

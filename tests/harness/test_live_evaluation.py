@@ -117,6 +117,11 @@ def test_a_training_is_tested_live(inline, experiment, capsys) -> None:
         test = json.loads(Path(f"runs/small-train-{1 + steps // 2}/train/test.json").read_text())
         scores[steps] = row["best_mse"], test["mse"]
     assert scores[0][0] == scores[2][0] and scores[0][1] != scores[2][1]
+    for steps in (0, 2):  # at the rate of the last epoch, which is next to nothing
+        slow = {**shares, "live": steps, "milestones": [1], "milestone_factor": 1e-12}
+        command("train", experiment(f"slow-{steps}", **keys, training=slow, model={"name": "t-gcn", "hidden": 4}))
+        scores[steps] = json.loads(Path(f"runs/slow-{steps}-train-1/train/test.json").read_text())["mse"]
+    assert scores[0] == pytest.approx(scores[2], rel=1e-6)
     command("train", experiment(**keys, training={"live": 1}), expect=2)
     assert "training.live: steps on test snapshots, and nothing tests; set training.test" in one_line(capsys)
     with pytest.raises(UserError, match="nothing tests"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from command_line import command, one_line
 from stream_experiments import written
 
@@ -14,6 +15,9 @@ from chronoscale.datasets import store
 from chronoscale.datasets.generate.traffic import TrafficSignal
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.harness.workflows.signals.prediction import times_of
+from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.signals.recipe import model_of
+from chronoscale.real_exec.training.best_epoch import load_best
 from chronoscale.real_exec.training.epoch_record import epoch_records
 
 FORECASTER = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"batch_size": 2, "window": 4, "horizon": 3, "batches": 4}}
@@ -78,6 +82,14 @@ def test_the_next_steps_follow_the_last_reading(forecast, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"file": "next.csv", "rows": 15}
     table = pd.read_csv("next.csv")
     assert sorted(set(table["time"])) == [90, 91, 92] and table["truth"].isna().all() and np.isfinite(table["value"]).all()
+    folder = Path("runs/small-train-1/train")
+    job, scale = Job.load(folder / "train.job.json"), json.loads((folder / "scale.json").read_text())
+    model = model_of(job.items[0], job.model, 0)
+    load_best(folder, model, lambda state: None)
+    window = torch.from_numpy((forecast[-4:] - scale["mean"][0]) / scale["deviation"][0]).nan_to_num().float()
+    with torch.no_grad():
+        expected = model(window[None, :, :, None])[0] * scale["deviation"][0] + scale["mean"][0]
+    np.testing.assert_allclose(table["value"].to_numpy().reshape(3, 5), expected.numpy(), rtol=1e-5)
     command("predict", "runs/small-train-1", "--period", "validation")
     validated, last = pd.read_parquet("predictions.parquet"), json.loads(Path("runs/small-train-1/train/horizon.json").read_text())
     wrong = (validated["value"] - validated["truth"]).abs()

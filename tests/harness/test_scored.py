@@ -32,7 +32,7 @@ def test_a_report_says_what_the_test_came_to(run, tmp_path):
     text = (tmp_path / "report/report.md").read_text()
     assert "Test period, after the last epoch: AP 0.75, MRR 0.5, accuracy 62.50%." in text
     verdict = (
-        "t-gcn does not beat the better: AP 0.75 against 0.8. Nor is its AP better than that of the equal. "
+        "t-gcn does not beat the better: AP 0.75 against 0.8. Nor does t-gcn beat the equal. "
         "t-gcn does not beat the worse: MRR 0.5 against 0.9."
     )
     assert verdict in " ".join(text.replace("\n- ", " ").split())
@@ -64,7 +64,7 @@ def test_of_errors_the_lower_is_better(run):
     assert training_record.tested(folder) == ["Test period, after the last epoch: MAE 3, RMSE 5, MAPE undefined."]
     assert training_record.verdict(folder) == [
         "t-gcn does not beat the low: MAE 3 against 2.",
-        "Nor is its MAE better than that of the equal.",
+        "Nor does t-gcn beat the equal.",
     ]
 
 
@@ -81,7 +81,7 @@ def test_rivals_come_back_as_they_were_written(run):
     (folder / "test.json").write_text('{"mae": 3.0}')
     assert training_record.verdict(folder) == [
         "t-gcn does not beat the same time yesterday: MAE 3 against 2.5.",
-        "It predicts the reading 24 steps before.",
+        "That predicts the reading 24 steps before.",
     ]
     (folder / "rivals.json").unlink()
     assert training_record.verdict(folder) == ["t-gcn does not beat the same time yesterday: MAE 3 against 2.5."]

@@ -268,7 +268,7 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
         at_step = {one.name: one.steps["mae"][ahead] for one in rivals}
         assert at_step[step["best_rival"]] == step["rival_mae"] == min(at_step.values())
     against = f"MAE {scores['pgt-dcrnn']['mae']:.4g} against {strongest.scores['mae']:.4g}."
-    assert row["verdict"][:2] == [f"pgt-dcrnn does not beat the {strongest.name}: {against}", f"It predicts {strongest.meaning}."]
+    assert row["verdict"][:2] == [f"pgt-dcrnn does not beat the {strongest.name}: {against}", f"That predicts {strongest.meaning}."]
     command("train", experiment("shown", strategies=["index"], epochs=1))
     out = capsys.readouterr().out
     assert "test period, with the model of epoch 0" in out and re.search(r"last value +[\d.]+ +[\d.]+ +[\d.]+", out)

@@ -24,16 +24,25 @@ def rival_verdict(model: str, scores: Mapping[str, float], rivals: Sequence[Riva
             continue
         value, best = scores[score.key], score.best(known.values())
         name = next(name for name, one in known.items() if one == best)
-        first, against = score is shown[0], f"{score.describe(value)} against {score.describe(best).removeprefix(score.title).strip()}"
+        first, against = score is shown[0], _beside(score, value, best)
         if score.beats(value, best):
             won += [f"By {score.title} {model} beats all that needs no training, of which the {name} is the best: {against}."] * first
             continue
         meaning = next(rival.meaning for rival in rivals if rival.name == name)
         lost.append(f"{model} does not beat the {name}: {against}.")
-        lost += [f"It predicts {meaning}."] * (first and bool(meaning))
+        lost += [f"That predicts {meaning}."] * (first and bool(meaning))
         others = [other for other, one in known.items() if other != name and not score.beats(value, one)]
-        lost += [f"Nor is its {score.title} better than that of the {', the '.join(others)}."] * (first and bool(others))
+        lost += [f"Nor does {model} beat the {', the '.join(others)}."] * (first and bool(others))
     return [*lost, *won]
+
+
+def _beside(score: Score, value: float, best: float) -> str:
+    """Return two values of a score for people, as in "MAE 3.1 against 2.9", with so many digits that they differ."""
+    if value == best:
+        return f"{score.describe(value)} both"
+    shown = [score.describe(one).removeprefix(score.title).strip() for one in (value, best)]
+    shown = shown if shown[0] != shown[1] else [f"{one:.9g}" for one in (value, best)]
+    return f"{score.title} {shown[0]} against {shown[1]}"
 
 
 def _has(rival: RivalScores, score: Score) -> bool:

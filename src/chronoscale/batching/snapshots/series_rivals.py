@@ -116,7 +116,7 @@ def score_series_rivals(values: Values, split: SnapshotSplit, part: range, horiz
     training = split.training
     choosing = split.validation or range(max(3 * training.stop // 4, min(horizon, training.stop)), training.stop)
     chosen = "which validation chose" if split.validation else "which the last quarter of training chose"
-    mean: Float64 = np.asarray(np.mean([values(t) for t in training], axis=0, dtype=np.float64))
+    mean: Float64 = sum((values(t).astype(np.float64) for t in training), np.zeros(())) / len(training)
     smoothed = [Smoothing(rate, chosen) for rate in RATES]
     fixed: list[SeriesRival] = [LastValue(), TrainingMean(mean), LineSoFar(True), LineSoFar(False)]
     rivals = [*fixed, *smoothed]

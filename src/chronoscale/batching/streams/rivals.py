@@ -31,14 +31,15 @@ KINDS: tuple[type[Popularity], ...] = (SeenThenPopular, LatestThenPopular, Popul
 HALF_LIVES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)  # events, after which one counts half as much; validation chooses
 
 
-def score_stream_rivals(data: PreparedStream, batch: int, period: Period = "test") -> list[RivalScores]:
+def score_stream_rivals(data: PreparedStream, batch: int, period: Period = "test", limit: int = 0) -> list[RivalScores]:
     """Score the rivals of a model of event streams on the validation or test events, links or labels, as the task has it: on the negatives
-    that a model is scored with there, from the events before each batch of `batch` events."""
-    part = data.split.test if period == "test" else data.split.validation
+    that a model is scored with there, from the events before each batch of `batch` events. limit: of so many batches alone, the first ones;
+    0: of all."""
+    part = _part(data, period, batch * limit)
     if data.protocol.task == "node":
         return score_label_rivals(data, batch_starts(part, batch), part)
     rivals = link_rivals(data, batch)
-    return [RivalScores(rival.name, rival.meaning, _scores(data, batch, period, rival)) for rival in rivals]
+    return [RivalScores(rival.name, rival.meaning, _scores(data, batch, period, rival, batch * limit)) for rival in rivals]
 
 
 def link_rivals(data: PreparedStream, batch: int) -> list[LinkRival]:
@@ -62,11 +63,17 @@ def link_rivals(data: PreparedStream, batch: int) -> list[LinkRival]:
     ]
 
 
-def _scores(data: PreparedStream, batch: int, period: Period, rival: LinkRival) -> dict[str, float]:
+def _part(data: PreparedStream, period: Period, events: int) -> range:
+    """Return the events of a period, or its first so many; 0: all."""
     part = data.split.test if period == "test" else data.split.validation
+    return part[:events] if events else part
+
+
+def _scores(data: PreparedStream, batch: int, period: Period, rival: LinkRival, limit: int = 0) -> dict[str, float]:
+    part = _part(data, period, limit)
     events, span = data.whole.stream, slice(part.start, part.stop)
     src, dst = np.asarray(events.src[span]), np.asarray(events.dst[span])
     uses = ("test", "ranked") if period == "test" else ("validation",)
-    candidates = np.concatenate([dst[:, None], *(data.negatives(use).dst for use in uses)], axis=1)
+    candidates = np.concatenate([dst[:, None], *(data.negatives(use).dst[: len(part)] for use in uses)], axis=1)
     scores = rival.scores(src, candidates, batch_starts(part, batch))
     return ranking.link_scores(scores[:, 0], scores[:, 1:], data.new[src] | data.new[dst])

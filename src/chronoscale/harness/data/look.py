@@ -135,8 +135,9 @@ def _first_nodes(dataset: Dataset) -> str:
 
 
 def _oddities(dataset: Dataset) -> list[str]:
-    if isinstance(dataset, Signal) and not dataset.edge_index.shape[1]:
-        return ["the sensors have no edges: nothing in the file says which are near each other"]
+    if isinstance(dataset, Signal):
+        alone = [] if dataset.edge_index.shape[1] else ["the sensors have no edges: nothing in the file says which are near each other"]
+        return [*alone, *([str(dataset.account["no reading"])] if "no reading" in dataset.account else [])]
     if isinstance(dataset, EventStream) and len(dataset) and (dataset.src == dataset.dst).all():
         return ["every event goes from a node to itself"]
     return []

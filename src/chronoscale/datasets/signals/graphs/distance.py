@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,12 +40,12 @@ class DistanceGraph:
         path = Path(self.path)
         table = SensorTable.read(path)
         pairs = _pair_columns(table, self.names, signal)
-        src, dst, distance, sigma, unit = self._of_pairs(table, pairs, signal) if pairs else self._of_positions(signal)
+        src, dst, distance, sigma, unit, passed = self._of_pairs(table, pairs, signal) if pairs else self._of_positions(signal)
         weight = gaussian_kernel(distance, sigma)
         kept = weight >= self.threshold
         if not kept.any():
             raise UserError(f"{path}: no two sensors are so near that an edge weighs {self.threshold:g} (sigma {sigma:.4g}{unit})")
-        note = f"distance by {path.name}: sigma {sigma:.4g}{unit}, weights of at least {self.threshold:g}"
+        note = f"distance by {path.name}{passed}: sigma {sigma:.4g}{unit}, weights of at least {self.threshold:g}"
         return SensorGraph.of(src[kept], dst[kept], weight[kept], note)
 
     def places(self, signal: Signal) -> Positions | None:
@@ -53,22 +54,22 @@ class DistanceGraph:
             return None
         return read_positions(Path(self.path), self.names, signal)
 
-    def _of_pairs(self, table: SensorTable, columns: tuple[str, str, str], signal: Signal) -> tuple[Int64, Int64, Float64, float, str]:
-        src, dst, distance = read_pairs(table, columns, signal)
+    def _of_pairs(self, table: SensorTable, columns: tuple[str, str, str], signal: Signal) -> tuple[Int64, Int64, Float64, float, str, str]:
+        src, dst, distance, passed = read_pairs(table, columns, signal)
         if (distance < 0).any():
             raise UserError(f"{table.path}: column {columns[2]}: {distance.min():g} is no distance")
         sigma = self.sigma if self.sigma is not None else float(distance.std())
         if sigma <= 1e-9 * float(distance.mean()):
             raise UserError(f"{table.path}: all distances are {distance[0]:g}, so that they have no deviation: say sigma")
-        return src, dst, distance, sigma, ""
+        return src, dst, distance, sigma, "", passed
 
-    def _of_positions(self, signal: Signal) -> tuple[Int64, Int64, Float64, float, str]:
+    def _of_positions(self, signal: Signal) -> tuple[Int64, Int64, Float64, float, str, str]:
         positions = read_positions(Path(self.path), self.names, signal)
         sigma = self.sigma if self.sigma is not None else _deviation(self.path, positions)
         reach = sigma * np.sqrt(-np.log(self.threshold)) if self.threshold > 0 else np.inf
         near = [_near(first, block, reach * (1 + 1e-9)) for first, block in positions.distances()]
         src, dst, distance = (np.concatenate(column) for column in zip(*near, strict=True))
-        return src, dst, distance, sigma, positions.unit
+        return src, dst, distance, sigma, positions.unit, ""
 
 
 def _deviation(path: str, positions: Positions) -> float:
@@ -102,15 +103,27 @@ def _pair_columns(table: SensorTable, names: Sequence[str], signal: Signal) -> t
     return ends[0], ends[1], others[0]
 
 
-def read_pairs(table: SensorTable, columns: Sequence[str], signal: Signal) -> tuple[Int64, Int64, Float64]:
-    """Read the rows of a table that join two sensors of a signal: their numbers int64 [E] each, and the third column float64 [E]; the last
-    row of a pair stays. Rows with other sensors are passed over, as DCRNN's code does. Raises UserError where none is left."""
+class Pairs(NamedTuple):
+    """Rows of a table that join two sensors of a signal: their numbers int64 [E] each, and the third column float64 [E]. passed: phrase on
+    rows with other sensors, which are passed over; '' for none."""
+
+    src: Int64
+    dst: Int64
+    value: Float64
+    passed: str
+
+
+def read_pairs(table: SensorTable, columns: Sequence[str], signal: Signal) -> Pairs:
+    """Read the rows of a table that join two sensors of a signal; the last row of a pair stays. Rows with other sensors are passed over, as
+    DCRNN's code does, and counted. Raises UserError where none is left."""
     src, dst = (sensor_numbers(table.texts(name), signal) for name in columns[:2])
     known = (src >= 0) & (dst >= 0)
     if not known.any():
         raise strangers(table.path, table.texts(columns[0]), signal)
     value = table.numbers(columns[2])[known] if len(columns) > 2 else np.ones(int(known.sum()))
+    others = int(np.count_nonzero(~known))
+    passed = f", {others:,} of whose {len(known):,} rows name other sensors" if others else ""
     src, dst = src[known], dst[known]
     pair = (src * signal.num_nodes + dst)[::-1]
     last = np.sort(len(pair) - 1 - np.unique(pair, return_index=True)[1])
-    return src[last], dst[last], value[last]
+    return Pairs(src[last], dst[last], value[last], passed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.signals.graphs.sensor_table import SensorTable
-from chronoscale.datasets.signals.graphs.sensors import sensor_names, sensor_numbers, strangers
+from chronoscale.datasets.signals.graphs.sensors import are_named, sensor_names, sensor_numbers, strangers
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
@@ -124,10 +124,10 @@ def _rows(table: SensorTable, candidates: Sequence[str], signal: Signal) -> Int6
             best = known, name, rows
     if best is not None and best[0] == signal.num_nodes:
         return best[2]
-    if signal.node_ids is None and len(table.frame) == signal.num_nodes and (best is None or best[0] == 0 or len(candidates) > 1):
+    if not are_named(signal) and len(table.frame) == signal.num_nodes and (best is None or best[0] == 0 or len(candidates) > 1):
         return np.arange(signal.num_nodes, dtype=np.int64)
     if best is None or not best[0]:
-        if signal.node_ids is None:
+        if not are_named(signal):
             raise UserError(
                 f"{table.path}: {len(table.frame)} rows for {signal.num_nodes} sensors, and no column with their numbers from 0"
             )

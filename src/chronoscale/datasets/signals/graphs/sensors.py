@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.node_names import name_nodes
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
@@ -15,8 +16,13 @@ FEW = 3  # names that a message shows
 
 
 def sensor_names(signal: Signal) -> list[str]:
-    """Return the name of each of a signal's sensors, as files about them have it: its id in the source, or its number from 0."""
-    return [str(name) for name in (range(signal.num_nodes) if signal.node_ids is None else signal.node_ids.tolist())]
+    """Return the name of each of a signal's sensors, as files about them have it: its name or id in the source, or its number from 0."""
+    return name_nodes(signal, range(signal.num_nodes))
+
+
+def are_named(signal: Signal) -> bool:
+    """Return whether a signal's sensors have names or ids of their own, so that the order of a file's rows says nothing."""
+    return signal.node_ids is not None or signal.node_names is not None
 
 
 def sensor_numbers(names: Sequence[str], signal: Signal) -> Int64:

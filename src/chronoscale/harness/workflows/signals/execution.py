@@ -40,4 +40,6 @@ class SignalExecution(Execution[SignalExperiment]):
     def rivals(self, experiment: SignalExperiment, run: Run) -> Sequence[RivalScores]:
         stored = data.store_signal(experiment, run)
         windows = data.stored_workload(experiment, stored).windows
-        return score_signal_rivals(data.map_signal(stored), windows, windows.validation)
+        training = experiment.training
+        validated = windows.validation[: training.batches * training.batch_size * max(experiment.ranks) or None]  # what models validate on
+        return score_signal_rivals(data.map_signal(stored), windows, validated)

@@ -44,4 +44,5 @@ class StreamExecution(Execution[StreamExperiment]):
 
     def rivals(self, experiment: StreamExperiment, run: Run) -> Sequence[RivalScores]:
         stored = PreparedStream.load(data.store_events(experiment, run))
-        return score_stream_rivals(stored, experiment.training.batch_size * max(experiment.ranks), "validation")
+        training = experiment.training
+        return score_stream_rivals(stored, training.batch_size * max(experiment.ranks), "validation", training.batches)
