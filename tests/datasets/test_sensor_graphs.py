@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from chronoscale.datasets.signals.graphs import correlation
 from chronoscale.datasets.signals.graphs.correlation import SHARED, CorrelationGraph, correlations
 from chronoscale.datasets.signals.graphs.distance import DistanceGraph
 from chronoscale.datasets.signals.graphs.edge_file import FileGraph
@@ -20,6 +21,7 @@ from chronoscale.datasets.signals.graphs.empty import EmptyGraph
 from chronoscale.datasets.signals.graphs.graph_counts import GraphCounts
 from chronoscale.datasets.signals.graphs.grid import GridGraph
 from chronoscale.datasets.signals.graphs.nearest import NearestGraph
+from chronoscale.datasets.signals.graphs.positions import Positions
 from chronoscale.datasets.signals.graphs.sensor_graph import SensorGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -414,3 +416,14 @@ def test_rows_of_other_sensors_are_counted(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("from,to\na,b\nx,b\ny,z\n")
     graph = FileGraph(path=str(tmp_path / "edges.csv")).build(named_signal(["a", "b"]), 5)
     assert graph.note == "edges of edges.csv, 2 of whose 3 rows name other sensors" and graph.edge_index.tolist() == [[0], [1]]
+
+
+def test_of_many_sensors_some_say_how_far_apart_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near the deviation of all; and correlations of more pairs than memory holds are refused before they are made."""
+    points = np.random.default_rng(0).random((5_000, 2))
+    all_of_them = math.sqrt(np.var(np.linalg.norm(points[:1_500, None] - points[None, 1_500:3_000], axis=2)))
+    assert Positions(points, False).deviation() == pytest.approx(all_of_them, rel=0.03)
+    monkeypatch.setattr(correlation, "free_memory", lambda: 10**9)
+    many = Signal(np.zeros((3, 5_000, 1), np.float32), np.empty((2, 0), np.int32))
+    with pytest.raises(UserError, match="all pairs of 5,000 sensors take 2 GB, and 1 GB of memory are free; take knn, or a file"):
+        CorrelationGraph().build(many, 3)

@@ -53,7 +53,7 @@ def test_runs_of_one_experiment_are_all_there(validated, experiment, capsys):
     assert {(row["strategy"], row["run"]) for row in comparison} == {
         (name, f"small-validate-{i}") for name in ("psg", "real-reuse") for i in (1, 2)
     }
-    assert data["headlines"][0].startswith("executed: ") and data["headlines"][1].endswith("(simulated, not validated).")
+    assert data["headlines"][0].startswith("executed: ") and "(simulated, not validated)" in data["headlines"][1]
     assert {row["run"] for row in rows("tables/executed-fidelity.csv")} == {"small-validate-1", "small-validate-2"}
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from chronoscale.datasets.arrays import Float64
 from chronoscale.datasets.signals.graphs.sensor_graph import SensorGraph
 from chronoscale.datasets.signals.signal import Signal
+from chronoscale.datasets.unpacking import free_memory
 from chronoscale.errors import UserError
 
 SHARED = 30  # steps at which both sensors have a reading, without which two are not compared
+MATRICES = 10  # of all pairs, float64, that are in memory together
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,12 @@ class CorrelationGraph:
     threshold: float = 0.5
 
     def build(self, signal: Signal, training_steps: int) -> SensorGraph:
-        """Build the graph of a signal's sensors from its first `training_steps` steps. Raises UserError where no two go together so."""
+        """Build the graph of a signal's sensors from its first `training_steps` steps. Raises UserError where no two go together so, and
+        where the matrices of all pairs would not fit into memory."""
+        needed, free = MATRICES * 8 * signal.num_nodes**2, free_memory()
+        if needed > free:
+            pairs = f"all pairs of {signal.num_nodes:,} sensors take {needed / 1e9:.0f} GB, and {free / 1e9:.0f} GB of memory are free"
+            raise UserError(f"graph: kind correlation: {pairs}; take knn, or a file")
         matrix = correlations(signal, training_steps)
         np.fill_diagonal(matrix, np.nan)
         ranked = np.argsort(np.where(np.isnan(matrix), -np.inf, matrix), axis=1, kind="stable")[:, ::-1][:, : self.neighbours]
