@@ -110,6 +110,24 @@ def test_the_next_steps_follow_the_last_reading(forecast, capsys):
     assert pd.read_parquet("predictions.parquet").equals(validated)  # standardised as it was
 
 
+def test_a_picture_shows_three_sensors(forecast, capsys):
+    """By the errors of the nearest and the farthest step; of what comes next there is none."""
+    command("predict", "runs/small-train-1", "--period", "test", "--picture", "three.svg")
+    table = pd.read_parquet("predictions.parquet")
+    ends = table[table["ahead"] != 2]
+    errors = (ends["value"] - ends["truth"]).abs().groupby(ends["sensor"]).mean().sort_values()
+    text = Path("three.svg").read_text()
+    for which, at in (("best", 0), ("middle", 2), ("worst", 4)):
+        assert f"{which}: {errors.index[at]}, MAE {errors.iloc[at]:.4g}" in text
+    assert all(word in text for word in ("reading", "1 ahead", "3 ahead"))
+    for words, message in (
+        (("three.svg",), "with --period test or validation"),
+        (("three.gif", "--period", "test"), "a name that ends in"),
+    ):
+        command("predict", "runs/small-train-1", "--out", "none.csv", "--picture", *words, expect=2)
+        assert message in one_line(capsys) and not Path("none.csv").exists()
+
+
 def test_a_run_is_read_where_it_lies(forecast, monkeypatch, capsys):
     """From another folder, renamed; and one that has not come to its end, or whose files are damaged, predicts nothing."""
     command("predict", "runs/small-train-1", "--out", "before.csv")

@@ -32,6 +32,9 @@ def predict(
         Period | None,
         typer.Option(help="Of signals the steps after the last reading, the test or the validation windows.", show_default="next; test"),
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw three sensors of the test or validation to this file, .svg or .png.", show_default=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write what a trained model predicts: of signals a row a sensor and step, of streams a row a test event, of snapshots a row a node or
@@ -40,7 +43,8 @@ def predict(
     if run.status.command != "train" or not (folder / FOLDER / JOB).exists():
         raise UserError(f"{folder}: not a run of `chronoscale train`, whose model predicts")
     with at_once():
-        from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.publish.forecast_picture import ForecastPicture  # noqa: PLC0415 (a command's door)
+        from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415
         from chronoscale.harness.runs.moved import moved  # noqa: PLC0415
         from chronoscale.harness.runs.start import load_experiment  # noqa: PLC0415
         from chronoscale.harness.workflows.execution_registry import execution_of  # noqa: PLC0415
@@ -49,8 +53,11 @@ def predict(
 
     if not (folder / FOLDER / ENDED).exists():
         raise UserError(f"{folder}: training has not come to its end; the same `chronoscale train` goes on with it")
+    chosen = None if picture is None else ForecastPicture(picture)
     job = moved(Job.load(folder / FOLDER / JOB), folder)
     with stage("predicting"):
         frames = execution_of(load_experiment(run).family).predictions(job, None if period is None else period.value)
-        rows = write_predictions(frames, out)
+        rows = write_predictions(frames if chosen is None else chosen.watch(frames), out)
+        if chosen is not None:
+            chosen.draw()
     typer.echo(json.dumps({"file": str(out), "rows": rows}) if as_json else f"{out}: {rows:,} rows")
