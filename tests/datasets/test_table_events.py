@@ -225,6 +225,16 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, name: str, content: bytes, m
     assert message in str(caught.value) and str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("end", "kind"), [([{"id": 7}, {"id": 8}], "struct<id: int64>"), ([[7], [8, 9]], r"list<\w+: int64>")])
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "json"])
+def test_nested_entries_are_no_nodes(tmp_path: Path, form: str, end: list[Any], kind: str) -> None:
+    for columns in ({"src": end, "dst": ["a", "b"]}, {"src": ["a", "b"], "dst": end}):
+        path = write_table(tmp_path / f"nested.{form}", {**columns, "time": [1, 2]})
+        label = next(name for name, entries in columns.items() if entries is end)
+        with pytest.raises(UserError, match=rf"nested\.{form}.*: column '{label}': expected a node, found entries of the type {kind}$"):
+            open_dataset(path)
+
+
 def test_text_in_another_encoding_or_with_another_separator(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("von~from~to~time~w\nx~é~b~1~1,5\nx~b~é~2~2\n".encode("latin-1"))

@@ -128,9 +128,13 @@ class Column:
         return numbers.astype(np.int64)
 
     def texts(self, meaning: str) -> pa.Array:
-        """Return the entries as text. Raises UserError, with its place, for one that is missing."""
+        """Return the entries as text. Raises UserError, with its place, for one that is missing, or of a type that is no text, lists
+        say."""
         self.require_all(meaning)
-        return self.data if self.is_text else pc.cast(self.data, pa.string())
+        try:
+            return self.data if self.is_text else pc.cast(self.data, pa.string())
+        except pa.ArrowException:
+            raise self.row_error(0, f"{self.label}: expected a {meaning}, found entries of the type {self.data.type}") from None
 
     def require_all(self, meaning: str) -> None:
         """Check that no entry is missing. Raises UserError, with its place, for the first that is."""
