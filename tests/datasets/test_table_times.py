@@ -127,6 +127,27 @@ def test_days_and_months_that_may_be_either_are_asked(tmp_path: Path) -> None:
     assert stream_of(tmp_path, ["03.04.2019", "04.05.2019"]).t[0] == april  # with points the day comes first
 
 
+def test_years_of_two_digits_that_may_be_days_are_asked(tmp_path: Path) -> None:
+    march = [f"21-03-{day:02} 12:00" for day in range(1, 29)]
+    path = write_table(tmp_path / "t.csv", {"time": march, "a": [*range(28)], "b": [*range(28)]})
+    with pytest.raises(UserError) as caught:
+        open_dataset(path)
+    assert str(caught.value) == (
+        f"{path}: column 'time' has dates such as '21-03-01', of which no entry shows whether the year or the day comes first; say which: "
+        "year_first=true (the year), or day_first=true (the day)"
+    )
+    assert "2021-03-01 12:00:00 to 2021-03-28 12:00:00, a step every day" in str(open_dataset(path, year_first="true").account["time"])
+    assert "2001-03-21 12:00:00 to 2028-03-21 12:00:00, a step every 12 months" in str(open_dataset(path, day_first="true").account["time"])
+    with pytest.raises(UserError, match="whether the year or the day or the month comes first"):
+        stream_of(tmp_path, ["12/11/05", "12/11/06", "12/11/07"])
+    assert stream_of(tmp_path, ["12/31/05", "12/31/06"]).t[0] == datetime(2005, 12, 31, tzinfo=UTC).timestamp()  # 31 is no month
+    with pytest.raises(UserError, match=r"year_first=true \(the year\)$"):
+        stream_of(tmp_path, ["99-03-01", "99-03-02"])
+    year = datetime(2021, 3, 1, tzinfo=UTC).timestamp()
+    for days in (["1/3/21", "28/3/21"], ["01.03.21", "01.04.21"], ["1-3-2021", "1-3-2022"]):  # days vary, years do not, or have four digits
+        assert stream_of(tmp_path, days, day_first="true").t[0] == year
+
+
 def test_two_columns_that_may_be_the_time(tmp_path: Path) -> None:
     columns = {"src": ["a", "b"], "dst": ["b", "c"], "begun": ["2019-01-01", "2019-01-02"], "ended": ["2019-01-05", "2019-01-06"]}
     path = write_table(tmp_path / "t.csv", columns)

@@ -32,7 +32,12 @@ class Dates(NamedTuple):
 
 
 class Undecided(Exception):
-    """Dates such as 03/04/2019 all of which may begin with the day or with the month; the message is one of them."""
+    """Dates such as 03/04/2019 all of which may begin with the day or with the month; the message is one of them. firsts: with what they
+    may begin, of "year", "day" and "month"."""
+
+    def __init__(self, example: str, *firsts: str) -> None:
+        super().__init__(example)
+        self.firsts = firsts
 
 
 class NoDates(Exception):
@@ -43,11 +48,11 @@ class NoDates(Exception):
         self.index, self.expected = index, expected
 
 
-def read_dates(entries: NDArray[np.object_], day_first: bool | None = None) -> Dates:
+def read_dates(entries: NDArray[np.object_], day_first: bool | None = None, year_first: bool = False) -> Dates:
     """Read distinct entries of a column of text, [M], as dates or datetimes.
 
-    They are in UTC where they have a zone, else as they stand. day_first: of 03/04/2019, where no entry shows it. Raises NoDates, and
-    Undecided where entries do not show whether the day or the month comes first.
+    They are in UTC where they have a zone, else as they stand. day_first: of 03/04/2019, where no entry shows it. year_first: of 21-03-01.
+    Raises NoDates, and Undecided where entries do not show whether the day or the month comes first, or the year of two digits may.
     """
     import pandas as pd  # noqa: PLC0415 (heavy, and tables of numbers do without)
 
@@ -58,10 +63,24 @@ def read_dates(entries: NDArray[np.object_], day_first: bool | None = None) -> D
         raise NoDates(odd, "a time with a zone" if zoned.iloc[0] else "a time without a zone")
     local = text.str.extract(LOCAL)
     if local[0].notna().all():
+        if year_first:
+            local = local.rename(columns={0: 3, 3: 0})
+            return Dates(_year_month_day(local[3], local[2], local[0], local[4]), "dates with the year first", bool(zoned.all()))
+        if day_first is None:
+            _require_years_last(local)
         return Dates(*_read_local(local, day_first), bool(zoned.all()))
     if text.str.contains(MONTH, regex=True).all():
         return Dates(_ticks(_with_names(text)), "dates with names of months", bool(zoned.all()))
     return Dates(_ticks(_iso(text)), "ISO dates", bool(zoned.all()))
+
+
+def _require_years_last(parts: pd.DataFrame) -> None:
+    """Raise Undecided for dates such as 21-03-01 and 21-03-28, where what would be the years varies as days do, and the day does not."""
+    first, second, last = (parts[place].astype(int) for place in (0, 2, 3))
+    two_digits = (parts[0].str.len() == 2).all() and (parts[3].str.len() == 2).all()
+    if two_digits and (second <= 12).all() and first.nunique() == 1 < last.nunique() and last.between(1, 31).all():
+        others = {"day": first[0] <= 31, "month": first[0] <= 12}
+        raise Undecided("".join(parts.iloc[0, [0, 1, 2, 1, 3]]), "year", *(part for part, possible in others.items() if possible))
 
 
 def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str]:
@@ -71,7 +90,7 @@ def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str
     begins_with_day, begins_with_month = bool((second <= 12).all()), bool((first <= 12).all())
     if day_first is None and begins_with_day and begins_with_month:
         if not (parts[1] == ".").all():
-            raise Undecided(shown)
+            raise Undecided(shown, "day", "month")
         day_first = True  # with points nobody writes the month first
     elif day_first is None:  # as the first entry that shows it
         day_first = begins_with_day or (not begins_with_month and bool(np.argmax(first > 12) < np.argmax(second > 12)))
@@ -79,12 +98,16 @@ def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str
         wrong = second > 12 if day_first else first > 12
         raise NoDates(int(np.argmax(wrong)), f"a date with the {'day' if day_first else 'month'} first, as others have it")
     day, month = (parts[0], parts[2]) if day_first else (parts[2], parts[0])
-    years = parts[3].astype(int)
-    years = years.where(parts[3].str.len() == 4, years + np.where(years < CENTURY, 2000, 1900))
+    return _year_month_day(parts[3], month, day, parts[4]), f"dates with the {'day' if day_first else 'month'} first"
+
+
+def _year_month_day(year: pd.Series[str], month: pd.Series[str], day: pd.Series[str], rest: pd.Series[str]) -> Int64:
+    """Return the ticks of dates by their parts, [M] each; years have four digits, or two; rest: the time of day, missing where none is."""
+    years = year.astype(int)
+    years = years.where(year.str.len() == 4, years + np.where(years < CENTURY, 2000, 1900))
     text = years.astype(str) + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
-    rest = parts[4].fillna("")
-    text = text.where(rest == "", text + " " + rest)
-    return _ticks(_iso(text)), f"dates with the {'day' if day_first else 'month'} first"
+    rest = rest.fillna("")
+    return _ticks(_iso(text.where(rest == "", text + " " + rest)))
 
 
 def _iso(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:

@@ -20,6 +20,7 @@ from chronoscale.errors import UserError
 TimeUnit = Literal["s", "ms", "us", "ns", "none"]
 DIGITS = {8: ("%Y%m%d", "YYYYMMDD"), 12: ("%Y%m%d%H%M", "YYYYMMDDhhmm"), 14: ("%Y%m%d%H%M%S", "YYYYMMDDhhmmss")}
 FIRST_YEAR, LAST_YEAR = 1900, 2100  # of dates that are written as one number
+FIRST = {"year": {"year_first": "true"}, "day": {"day_first": "true"}, "month": {"day_first": "false"}}  # options, by what comes first
 EXAMINED = 100  # distinct entries by which a column is taken for dates
 
 
@@ -70,18 +71,19 @@ class Times:
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
     """How a table's times are to be read, where its reader is told: `unit` of numbers, "none" for numbers that are no dates; whether the
-    day comes first in dates such as 03/04/2019."""
+    day comes first in dates such as 03/04/2019, and the year in dates such as 21-03-01."""
 
     unit: TimeUnit | None = None
     day_first: bool | None = None
+    year_first: bool = False
 
 
 def read_times(path: Path, column: Column, options: TimeOptions) -> Times:
     """Read the times of a column: dates and datetimes, ISO or localised; numbers since 1970, of which the size says the unit; dates written
     as one number (20190131); or numbers as they stand.
 
-    options: where they say nothing, the size of numbers tells their unit, and dates whether the day comes first. Raises Question where
-    dates do not show whether the day comes first, and UserError, with its place, for an entry that is missing or no time.
+    options: where they say nothing, the size of numbers tells their unit, and dates what comes first. Raises Question where dates do not
+    show it, and UserError, with its place, for an entry that is missing or no time.
     """
     column.require_all("time")
     if column.kind == "time":
@@ -94,17 +96,14 @@ def read_times(path: Path, column: Column, options: TimeOptions) -> Times:
     entries = np.array(encoded.dictionary.to_pylist(), object)
     places = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
     try:
-        dates = read_dates(entries, options.day_first)
+        dates = read_dates(entries, options.day_first, options.year_first)
     except NoDates as error:
         row = int(np.argmax(places == error.index))
         raise column.row_error(row, f"{column.label}: expected {error.expected}, found '{column.entry(row)}'") from None
     except Undecided as error:
-        raise Question(
-            path,
-            f"{column.label} has dates such as '{error}', of which no entry shows whether the day or the month comes first",
-            Answer("the day", {"day_first": "true"}),
-            Answer("the month", {"day_first": "false"}),
-        ) from None
+        firsts = " or ".join(f"the {part}" for part in error.firsts)
+        text = f"{column.label} has dates such as '{error}', of which no entry shows whether {firsts} comes first"
+        raise Question(path, text, *(Answer(f"the {part}", FIRST[part]) for part in error.firsts)) from None
     return Times(dates.ticks[places], MICROSECONDS, dates.form, dates.zoned)
 
 

@@ -39,6 +39,7 @@ def read(
     values: Names = (),
     time_unit: Annotated[Literal["s", "ms", "us", "ns", "none"] | None, "of times that are numbers; none: they are no dates"] = None,
     day_first: Annotated[bool | None, "the day comes first in dates such as 03/04/2019"] = None,
+    year_first: Annotated[bool, "the year comes first in dates such as 21-03-01"] = False,
     step: Annotated[str | None, "length of the steps of readings, such as 5min: several in one are averaged"] = None,
     transpose: Annotated[bool | None, "a row is a sensor, and a column a time"] = None,
     header: Annotated[bool, "the first line names the columns; without it they are named by place"] = True,
@@ -61,7 +62,7 @@ def read(
     from chronoscale.datasets.formats.headed import reading  # noqa: PLC0415 (pyarrow, and other formats do without)
 
     named = reading.NamedColumns(src, dst, time, label, weight, _names(features), sensor, _names(values))
-    times = reading.TimeOptions(time_unit, day_first)
+    times = reading.TimeOptions(time_unit, day_first, year_first)
     options = reading.TableOptions(
         layout=reading.TextLayout(header, separator, decimal, encoding),
         named=named,
