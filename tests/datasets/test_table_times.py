@@ -42,6 +42,10 @@ FORMS: dict[str, tuple[Callable[[datetime], object], str]] = {
     "month first": (lambda m: f"{m.month}/{m.day}/{m.year} {m:%I:%M:%S %p}", "dates with the month first"),
     "names": (lambda m: m.strftime("%d %b %Y %H:%M:%S"), "dates with names of months"),
     "american names": (lambda m: m.strftime("%B %d, %Y %I:%M:%S %p"), "dates with names of months"),
+    "twitter": (lambda m: (m - timedelta(hours=3)).strftime("%a %b %d %H:%M:%S -0300 %Y"), "dates with names of months"),
+    "mail": (lambda m: (m + timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S +0200 (CEST)"), "dates with names of months"),
+    "date": (lambda m: m.strftime("%a %b %d %H:%M:%S UTC %Y"), "dates with names of months"),
+    "hours and offset": (lambda m: (m + timedelta(hours=1)).strftime("%Y%m%dT%H%M%S+01"), "ISO dates"),
     "ctime": (lambda m: m.ctime(), "dates with names of months"),
     "s": (lambda m: int((m - EPOCH).total_seconds()), "seconds since 1970"),
     "s, fractions": (lambda m: (m - EPOCH).total_seconds() + 0.0, "seconds since 1970"),
@@ -59,7 +63,13 @@ def test_every_way_to_write_a_time(tmp_path: Path, form: str) -> None:
     assert stream.t.tolist() == SECONDS and stream.t.dtype == np.int64
     sentence = str(stream.account["time"])
     assert sentence.startswith(f"{said}, 2004-04-15 05:56:01 to 2019-12-31 00:00:00; kept in seconds, ")
-    assert ("in UTC" in sentence) == (form in ("zulu", "utc", "offset", "s", "s, fractions", "ms", "us", "ns"))
+    zoned = ("zulu", "utc", "offset", "hours and offset", "twitter", "mail", "date", "s", "s, fractions", "ms", "us", "ns")
+    assert ("in UTC" in sentence) == (form in zoned)
+
+
+def test_months_have_no_zone(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", {"time": [f"2020-{month:02}" for month in range(1, 13)], "a": [*range(12)], "b": [*range(12)]})
+    assert open_dataset(path).account["time"] == "ISO dates, 2020-01-01 to 2020-12-01, a step every month; local, as they stand"
 
 
 def test_days_and_minutes_as_one_number(tmp_path: Path) -> None:

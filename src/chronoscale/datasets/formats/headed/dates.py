@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 MICROSECONDS = 1_000_000  # in a second
 LOCAL = r"^(\d{1,2})([/.-])(\d{1,2})[/.-](\d{4}|\d{2})(?:(?:,? +|T)(.+))?$"
-ZONE = r"(?:\d\d:?\d\d(?::\d\d(?:\.\d+)?)?)\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)$"
+TIME_OF_DAY = (
+    r"(?:\d:\d\d(?::\d\d)?|[T ]\d\d(?:\d\d){0,2})(?:[.,]\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?"  # 9:15, T0915 and T09, but not the year 2020
+)
+ZONE = TIME_OF_DAY + r"\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?:\s+(?:\d{4}|\([A-Z]+\)))?$"  # also before a year, or (CEST)
 MONTH = r"(?i)^(?=.*\b\d{4}\b)(?=.*\b\d{1,2}\b).*\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b"
 LIKE_A_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b")
 YEAR = r"\d{4}(?:\D|\d{4}|$)"
