@@ -87,6 +87,27 @@ def test_what_is_missing_in_a_field(tmp_path: Path) -> None:
     assert read_signal(path, missing=0).missing_count == 1
 
 
+def test_points_beside_decimal_commas_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("time;a;b\n0;1.000;0,5\n1;2.500;1,5\n2;999;2\n")
+    with pytest.raises(UserError) as caught:
+        open_dataset(path)
+    assert str(caught.value) == (
+        f"{path}: column 'a' has numbers such as 1.000 beside 0,5 in column 'b', and the point may stand between thousands; "
+        "say which: decimal=, (it does), or decimal=both (it stands before fractions)"
+    )
+    assert read_signal(path, decimal=",").values[:, :, 0].tolist() == [[1000, 0.5], [2500, 1.5], [999, 2]]
+    assert read_signal(path, decimal="both").values[:, :, 0].tolist() == [[1, 0.5], [2.5, 1.5], [999, 2]]
+    for content, expected in {
+        "1.000,5;0,5\n-2.500;1,5\n": [[1000.5, 0.5], [-2500, 1.5]],  # a comma behind the point
+        "1.000.000;0,5\n2.500;1,5\n": [[1_000_000, 0.5], [2500, 1.5]],  # two points
+        "1.000;0,5\n2.25;1,5\n": [[1, 0.5], [2.25, 1.5]],  # not three digits
+        "1.000;5\n2.500;1\n": [[1, 5], [2.5, 1]],  # no decimal comma
+    }.items():
+        path.write_text("time;a;b\n" + "".join(f"{at};{line}\n" for at, line in enumerate(content.splitlines())))
+        assert read_signal(path).values[:, :, 0].tolist() == expected
+
+
 def test_several_channels_and_what_describes_a_sensor(tmp_path: Path) -> None:
     rows = [(hour, sensor) for hour in range(4) for sensor in range(3)]
     table = {

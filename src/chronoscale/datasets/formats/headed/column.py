@@ -20,6 +20,8 @@ INTEGER = r"^[+-]?[0-9]+$"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 PADDED = r"^[+-]?0[0-9]"  # such as 007, which is a name and no number
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+GROUPED = r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?$"  # points between thousands
+LIKE_A_FRACTION = r"^[+-]?[0-9]+\.?[0-9]*$"
 HALF = 0.5
 SHOWN = 40  # characters of an entry
 EXACT = 2**53  # integers that float64 holds
@@ -29,7 +31,8 @@ EXACT = 2**53  # integers that float64 holds
 class Column:
     """Column of a table: name in the header, place from 1, and M entries of a type of Arrow; text columns have no blanks around entries.
 
-    row_error(row, problem): makes the error for a row, from 0, with its place in the file. decimal: the mark before fractions in text.
+    row_error(row, problem): makes the error for a row, from 0, with its place in the file. decimal: the mark before fractions in text:
+    ".", "," (points may stand between thousands) or "both".
     """
 
     name: str
@@ -96,6 +99,24 @@ class Column:
         """Whether some entry of text is an integer with zeros before it, such as 007, as codes have them and numbers do not."""
         return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, PADDED)).as_py()) and self.kind == "integer"
 
+    @cached_property
+    def has_decimal_commas(self) -> bool:
+        """Whether some entry is text such as 0,5."""
+        return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, r"^[+-]?[0-9.]+,[0-9]+$")).as_py())
+
+    @property
+    def has_unclear_points(self) -> bool:
+        """Whether entries are numbers such as 1.000, with three digits behind the only point, so that it may stand between thousands."""
+        return self._is_grouped and self.is_numeric and _all_match(self._with_point, LIKE_A_FRACTION) and len(self._with_point) > 0
+
+    @property
+    def _with_point(self) -> pa.Array:
+        return self.data.filter(pc.match_substring(self.data, "."))
+
+    @cached_property
+    def _is_grouped(self) -> bool:
+        return self.is_text and _all_match(self._with_point, GROUPED)
+
     def numbers(self, meaning: str = "number") -> Float64:
         """Return the entries as numbers, float64 [M], NaN where they are missing. Raises UserError, with the place of the first entry that
         is no finite number."""
@@ -148,8 +169,10 @@ class Column:
         return "" if value is None else str(value)[:SHOWN]
 
     def _with_points(self, data: pa.Array) -> pa.Array:
-        if self.decimal != ",":
+        if self.decimal == ".":
             return data
+        if self.decimal == "," and self._is_grouped:
+            data = pc.if_else(pc.match_substring_regex(data, GROUPED), pc.replace_substring(data, ".", ""), data)
         return pc.if_else(pc.match_substring_regex(data, DECIMAL_COMMA), pc.replace_substring(data, ",", "."), data)
 
     def _refuse_first(self, pattern: str, expected: str) -> None:

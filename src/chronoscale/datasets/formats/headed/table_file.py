@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.recognition import PARQUET, SEPARATORS, find_separator
+from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import DAMAGED, damage_error, first_line, open_binary, read_bytes, text_lines
 from chronoscale.datasets.unpacking import require_memory
 from chronoscale.errors import UserError
@@ -29,7 +30,7 @@ BLOCK = 1 << 24  # bytes of JSON that are parsed together; an object has to fit
 @dataclass(frozen=True, slots=True)
 class TextLayout:
     """How a text table is laid out, where its reader is told: `header` whether its first line names the columns; separator and decimal
-    mark, None where the file shows them; encoding of its text."""
+    mark ("." or "," or "both"), None where the file shows them; encoding of its text."""
 
     header: bool = True
     separator: str | None = None
@@ -42,7 +43,7 @@ class _TableFile:
     kind: str
     data: pa.Table
     place: Callable[[int], str]
-    decimal: str = "."
+    decimal: str | None = "."
     named: bool = True  # columns have names
 
 
@@ -73,10 +74,26 @@ def read_headed_table(paths: Sequence[Path], layout: TextLayout) -> HeadedTable:
         return UserError(f"{file.place(row)}: {problem}")
 
     columns = [
-        Column(name.strip() if files[0].named else "", place + 1, _joined(whole.column(place)), row_error, files[0].decimal)
+        Column(name.strip() if files[0].named else "", place + 1, _joined(whole.column(place)), row_error, files[0].decimal or ",")
         for place, name in enumerate(names)
     ]
+    if files[0].decimal is None:
+        columns = _choose_decimal(paths[0], columns)
     return HeadedTable(tuple(paths), files[0].kind, tuple(columns), whole.num_rows, row_error)
+
+
+def _choose_decimal(path: Path, columns: list[Column]) -> list[Column]:
+    """Return columns of text with the mark before fractions: a comma where one has such entries. Raises Question where points of another
+    may then stand between thousands."""
+    commas = next((column for column in columns if column.has_decimal_commas), None)
+    if commas is None:
+        return [replace(column, decimal=".") for column in columns]
+    for column in columns:
+        if column.has_unclear_points:
+            first, other = (one.data.filter(pc.match_substring(one.data, mark))[0] for one, mark in ((column, "."), (commas, ",")))
+            text = f"{column.label} has numbers such as {first} beside {other} in {commas.label}, and the point may stand between thousands"
+            raise Question(path, text, Answer("it does", {"decimal": ","}), Answer("it stands before fractions", {"decimal": "both"}))
+    return columns
 
 
 def _joined(data: pa.ChunkedArray) -> pa.Array:
@@ -185,7 +202,7 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
         raise UserError(f"{path}: not a table of text ({_one_line(error)})") from None
     if layout.header and data.num_rows:
         data = data.rename_columns([str(data.column(at)[0]) for at in range(width)]).slice(1)
-    decimal = layout.decimal or ("," if separator == ";" else ".")
+    decimal = layout.decimal or (None if separator == ";" else ".")
     return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.header)
 
 

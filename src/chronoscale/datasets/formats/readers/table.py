@@ -44,7 +44,7 @@ def read(
     transpose: Annotated[bool | None, "a row is a sensor, and a column a time"] = None,
     header: Annotated[bool, "the first line names the columns; without it they are named by place"] = True,
     separator: Annotated[str | None, "between columns, where the first line does not show it: one character, or tab"] = None,
-    decimal: Annotated[Literal[".", ","] | None, "before fractions; a comma where columns are separated by semicolons"] = None,
+    decimal: Annotated[Literal[".", ",", "both"] | None, "before fractions; with semicolons a comma, and points between thousands"] = None,
     encoding: Annotated[str, "of the text"] = "utf-8",
     bipartite: Bipartite | None = None,
     missing: Missing = None,
