@@ -17,6 +17,7 @@ from table_files import FORMS, named_events, read_events, write_table
 from chronoscale.datasets import store
 from chronoscale.datasets.formats.registry import detect, open_dataset
 from chronoscale.datasets.node_names import name_nodes
+from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import ChronoscaleWarning, UserError
 
 CALLS = {
@@ -285,6 +286,19 @@ def test_two_kinds_of_nodes_may_have_the_same_names(tmp_path: Path) -> None:
     assert stream.src.tolist() == [1, 0, 1] and stream.dst.tolist() == [2, 3, 3]
     assert stream.account["nodes"] == "by name, of two kinds: 'user', and after them 'item'"
     assert read_events(tmp_path / "t.csv", bipartite="false").num_nodes == 3
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_integers_written_as_fractions_are_the_nodes_of_these_integers(tmp_path: Path, form: str) -> None:
+    columns = {"source": [3.0, -1.0, 4.0], "target": ["3", "x", "-1"], "time": [1, 2, 3]}
+    stream = read_events(write_table(tmp_path / f"t.{form}", columns))
+    assert named_events(stream) == [("3", "3", 1), ("-1", "x", 2), ("4", "-1", 3)] and stream.num_nodes == 4
+    columns |= {"source": [3.0, -1.5, 4.0]}
+    with pytest.raises(UserError, match=r"holds fractions such as -1\.5, which ids do not"):
+        open_dataset(write_table(tmp_path / f"t.{form}", columns))
+    readings = {"station": [-1.0, 2.0] * 3, "time": [0, 0, 1, 1, 2, 2], "flow": [0.5, 2, 3, 4, 5, 6]}
+    signal = open_dataset(write_table(tmp_path / f"r.{form}", readings))
+    assert isinstance(signal, Signal) and signal.node_names is not None and signal.node_names.tolist() == ["-1", "2"]
 
 
 def test_codes_with_zeros_before_them_are_names(tmp_path: Path) -> None:

@@ -100,6 +100,14 @@ class Column:
         return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, PADDED)).as_py()) and self.kind == "integer"
 
     @cached_property
+    def has_whole_fractions(self) -> bool:
+        """Whether all entries are integers written as fractions, such as 3.0, as pandas writes integers beside gaps."""
+        if self.kind != "number":
+            return False
+        numbers = self.numbers()[~self.absent]
+        return bool((numbers == np.floor(numbers)).all())
+
+    @cached_property
     def has_decimal_commas(self) -> bool:
         """Whether some entry is text such as 0,5."""
         return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, r"^[+-]?[0-9.]+,[0-9]+$")).as_py())
@@ -149,9 +157,11 @@ class Column:
         return numbers.astype(np.int64)
 
     def texts(self, meaning: str) -> pa.Array:
-        """Return the entries as text. Raises UserError, with its place, for one that is missing, or of a type that is no text, lists
-        say."""
+        """Return the entries as text, integers written as fractions (3.0) as integers. Raises UserError, with its place, for one that is
+        missing, or of a type that is no text, lists say."""
         self.require_all(meaning)
+        if self.has_whole_fractions:
+            return pc.cast(pa.array(self.integers(meaning)), pa.string())
         try:
             return self.data if self.is_text else pc.cast(self.data, pa.string())
         except pa.ArrowException:

@@ -96,7 +96,7 @@ def _require_ids(table: HeadedTable, roles: EventRoles) -> None:
             swapped = [one.option for one in table.columns if one in (other, roles.time)]
             answer = Answer(f"{column.label} is the time", dict(zip(("src", "dst"), swapped, strict=False)) | {"time": column.option})
             raise Question(table.paths[0], f"{begin} dates such as {column.entry(0)}", answer, *_meant(roles))
-        if column.kind == "number" and not has_integer_ids(column):
+        if column.kind == "number" and not column.has_whole_fractions:
             numbers = column.numbers()
             example = column.entry(int(np.argmax(numbers != np.floor(numbers))))
             raise Question(

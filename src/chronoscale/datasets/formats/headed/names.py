@@ -31,10 +31,7 @@ def has_integer_ids(column: Column) -> bool:
             return bool(pc.min(pc.cast(column.data.filter(pa.array(~column.absent)), pa.int64())).as_py() >= SMALLEST_ID)
         except pa.ArrowInvalid:  # beyond 64 bits
             return False
-    if column.kind != "number":
-        return False
-    numbers = column.numbers()[~column.absent]
-    return bool((numbers == np.floor(numbers)).all() and (numbers >= SMALLEST_ID).all())
+    return column.has_whole_fractions and bool((column.numbers()[~column.absent] >= SMALLEST_ID).all())
 
 
 def number_names(columns: Sequence[Column], meaning: str, apart: bool = False) -> NumberedNames:

@@ -52,7 +52,7 @@ def require_sensor_names(table: HeadedTable, sensor: Column, time: Column) -> No
     if looks_like_dates(sensor):
         swapped = Answer("the two are swapped", {"sensor": time.option, "time": sensor.option})
         text = f"{sensor.label}, which is read as the sensor of a row, holds dates such as {sensor.entry(0)}"
-    elif sensor.kind == "number" and not has_integer_ids(sensor):
+    elif sensor.kind == "number" and not sensor.has_whole_fractions:
         swapped = Answer("a row is a time, a column a sensor", {"as": "readings", "time": time.option})
         numbers = sensor.numbers()
         example = sensor.entry(int(np.argmax(numbers != np.floor(numbers))))
