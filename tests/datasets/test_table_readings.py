@@ -232,6 +232,25 @@ def test_a_wide_table_that_is_read_as_long_is_asked_about(tmp_path: Path) -> Non
         open_dataset(path, sensor="time", time="b")
 
 
+def test_answers_name_places_where_names_do_not_tell_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    hours = [f"2019-01-01 {hour:02d}:00" for hour in range(20)]
+    path.write_text("time,time,a,a2\n" + "".join(f"{hour},{hour},1,2\n" for hour in hours))
+    with pytest.raises(UserError, match=r"columns 1, 2 may be the time; say which: time=1 \(.*\), or time=2 \("):
+        open_dataset(path)
+    assert read_signal(path, time="1", values="a,a2").num_nodes == 2
+    path.write_text("source,src,dst,src,a\n" + "a,b,c,d,1\n" * 2)
+    with pytest.raises(UserError, match=r"src=2 dst=dst \(src to dst\), or src=4 dst=dst"):
+        open_dataset(path, dst="dst")
+    path.write_text("place,place,time,a\n" + "".join(f"b,c,{hour},1\n" for hour in hours))
+    with pytest.raises(UserError, match=r"columns 1, 2 may be the sensor; say which: sensor=1 "):
+        open_dataset(path)
+    path.write_text('time,b,"PM2.5, x"\n' + "".join(f"{hour},{at},0.5\n" for at, hour in enumerate(hours)))
+    with pytest.raises(UserError, match=r"say which: sensor=b time=time values=3 \(that is meant\)"):
+        open_dataset(path, sensor="b")
+    assert read_signal(path, sensor="b", time="time", values="3").num_nodes == 20
+
+
 def test_two_readings_of_one_sensor_at_one_time_are_asked_about(tmp_path: Path) -> None:
     table = {"sensor": ["a", "a", "b", "a", "b"], "time": [0, 0, 0, 1, 1], "value": [1, 2, 3, 4, 5], "kind": ["x", "y", "x", "x", "x"]}
     with pytest.raises(UserError, match=r"sensor 'a' of column 'sensor' has 2 readings at step 0; say which: sensor=kind .*, or step=1 "):

@@ -32,7 +32,7 @@ class Column:
     """Column of a table: name in the header, place from 1, and M entries of a type of Arrow; text columns have no blanks around entries.
 
     row_error(row, problem): makes the error for a row, from 0, with its place in the file. decimal: the mark before fractions in text:
-    ".", "," (points may stand between thousands) or "both".
+    ".", "," (points may stand between thousands) or "both". is_unique: whether no other column has the name.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Column:
     data: pa.Array
     row_error: Callable[[int, str], UserError] = field(repr=False)
     decimal: str = "."
+    is_unique: bool = True
 
     @property
     def label(self) -> str:
@@ -48,8 +49,8 @@ class Column:
 
     @property
     def option(self) -> str:
-        """The column as the value of a reader's option: its name, or its place where it has none."""
-        return self.name or str(self.place)
+        """The column as the value of a reader's option: its name; its place where it has none, or shares it, or a comma is in it."""
+        return self.name if self.name and self.is_unique and "," not in self.name else str(self.place)
 
     @cached_property
     def is_text(self) -> bool:

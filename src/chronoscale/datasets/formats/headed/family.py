@@ -66,8 +66,8 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, asked: bool) ->
 
 def _choose_sensor(table: HeadedTable, candidates: list[Column]) -> Column | None:
     if len(candidates) > 1:
-        answers = [Answer(f"such as {column.entry(0)}", {"sensor": column.name}) for column in candidates[:4]]
-        raise Question(table.paths[0], f"columns {', '.join(one.name for one in candidates)} may be the sensor", *answers)
+        answers = [Answer(f"such as {column.entry(0)}", {"sensor": column.option}) for column in candidates[:4]]
+        raise Question(table.paths[0], f"columns {', '.join(one.option for one in candidates)} may be the sensor", *answers)
     return candidates[0] if candidates else None
 
 

@@ -86,7 +86,7 @@ def find_ends(table: HeadedTable, named: NamedColumns) -> tuple[Column, Column, 
                 if one is not other:
                     found.setdefault((one.place, other.place), (one, other, pair.apart))
     if len(found) > 1:
-        answers = [Answer(f"{one.name} to {other.name}", {"src": one.name, "dst": other.name}) for one, other, _ in found.values()]
+        answers = [Answer(f"{one.name} to {other.name}", {"src": one.option, "dst": other.option}) for one, other, _ in found.values()]
         raise Question(table.paths[0], "several pairs of columns may be sources and destinations", *answers[:4])
     if not found and (src or dst):
         lacking = "dst" if src else "src"
@@ -107,8 +107,8 @@ def find_time(table: HeadedTable, named: NamedColumns, taken: Sequence[Column]) 
     if len(candidates) > 1 and len(dates := [column for column in candidates if looks_like_dates(column)]) == 1:
         candidates = dates
     if len(candidates) > 1:
-        answers = [Answer(f"such as {column.entry(0)}", {"time": column.name}) for column in candidates]
-        raise Question(table.paths[0], f"columns {', '.join(column.name for column in candidates)} may be the time", *answers)
+        answers = [Answer(f"such as {column.entry(0)}", {"time": column.option}) for column in candidates]
+        raise Question(table.paths[0], f"columns {', '.join(column.option for column in candidates)} may be the time", *answers)
     return candidates[0] if candidates else None
 
 

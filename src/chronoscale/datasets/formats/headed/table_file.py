@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -73,8 +74,10 @@ def read_headed_table(paths: Sequence[Path], layout: TextLayout) -> HeadedTable:
             row -= file.data.num_rows
         return UserError(f"{file.place(row)}: {problem}")
 
+    names = [name.strip() if files[0].named else "" for name in names]
+    counts = Counter(names)
     columns = [
-        Column(name.strip() if files[0].named else "", place + 1, _joined(whole.column(place)), row_error, files[0].decimal or ",")
+        Column(name, place + 1, _joined(whole.column(place)), row_error, files[0].decimal or ",", counts[name] == 1)
         for place, name in enumerate(names)
     ]
     if files[0].decimal is None:
