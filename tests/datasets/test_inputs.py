@@ -54,7 +54,7 @@ REFUSED = [
     Refused("r.edges", "1 2 3 4 5\n", (":1: 5 fields",)),
     Refused("out.x", "% asym\n1 2 1 5 9\n", (":2: 5 fields", "expected 'src dst weight time'")),
     Refused("edges.csv", ",src,dst,time\n0,1,2,5,0\n", (":2: expected 4 fields as in the header, found 5",)),
-    Refused("edges.csv", "src,dst,time,time\n0,1,2,5\n", (":1: expected a header with src, dst and time",)),
+    Refused("edges.csv", ",src,dst,time,time\n0,0,1,2,5\n", (":1: expected a header with src, dst and time",)),
     Refused("w.txt", "1 2 1\n2 3 1\n", ("field 3, which is read as the time, is 1 in every row", "=src,dst,weight", "=src,dst,time")),
     Refused("mac.csv", "\r,2,5\n2,10000\n", (":2: expected a finite number, found ''",), {"format": "plain"}),
     Refused("t.txt", "1 2 9\n1 2 8\n", (":2: time 8 is before the 9", "field 3 is read as the time", "strict=true"), {"strict": True}),

@@ -246,12 +246,26 @@ def test_text_in_another_encoding_or_with_another_separator(tmp_path: Path) -> N
         open_dataset(path, format="table", separator="~~")
 
 
+def test_a_header_that_tgl_shares_with_everybody_is_nobodys(tmp_path: Path) -> None:
+    """Of TGL's own the same events, and of others what tables have: names, units of times, and questions."""
+    path = write_table(tmp_path / "t.csv", {"src": [5, 0, 5], "dst": [9, 5, 7], "time": [1, 1, 4]})
+    assert named_events(read_events(path)) == named_events(read_events(path, format="tgl")) == [("5", "9", 1), ("0", "5", 1), ("5", "7", 4)]
+    seconds = [1_290_000_000 + row for row in range(12)]
+    with pytest.raises(
+        UserError, match=r"column 'src', which is read as the source, holds 1,290,000,000 to 1,290,000,011, which looks like"
+    ):
+        open_dataset(write_table(tmp_path / "t.csv", {"src": seconds, "dst": [*range(12)], "time": [*range(12)]}))
+    path = write_table(tmp_path / "t.csv", {"src": [1, "ann"], "dst": [2, 3], "time": [1_290_000_000_000, 1_290_000_001_000]})
+    assert named_events(read_events(path)) == [("1", "2", 1_290_000_000), ("ann", "3", 1_290_000_001)]
+
+
 def test_formats_that_were_known_before_stay_what_they_were(tmp_path: Path) -> None:
     for content, format in (
         ("user_id,item_id,timestamp,state_label,f\n0,0,0.0,0,0.5\n", "jodie"),
         (",src,dst,time,ext_roll\n0,1,2,5.0,0\n", "tgl"),
         (",src,dst,time,ext_roll,label\n0,1,2,5.0,0,1\n", "tgl"),
-        ("src,dst,time\n1,2,5\n", "tgl"),
+        ("src,dst,time,ext_roll\n1,2,5,0\n", "tgl"),
+        ("src,dst,time\n1,2,5\n", "table"),
         (",u,i,ts,label,idx\n0,1,2,0.0,0.0,1\n", "tgn"),
         ("1,2,5\n", "plain"),
         ("user,item,timestamp,state_label\nann,tea,2019-01-01,0\n", "table"),

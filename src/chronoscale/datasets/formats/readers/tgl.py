@@ -1,5 +1,5 @@
-"""Reader of TGL's datasets: a folder, or its `edges.csv` alone: a header that names src, dst and time among its columns; ids are already
-one space.
+"""Reader of TGL's datasets: a folder, or its `edges.csv` alone: a header that names src, dst and time beside a column of TGL's own; ids are
+already one space.
 
 What the files hold: TGL's README, gen_graph.py and train.py (Zhou et al., VLDB 2022).
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from chronoscale.datasets.account import Account, shorten_columns
 from chronoscale.datasets.formats.event_order import EventOrder, OrderPolicy, Sort, Strict, order_policy
-from chronoscale.datasets.formats.headed.column_names import LABELS, WEIGHTS, is_feature, means
 from chronoscale.datasets.formats.readers import tgl_folder
 from chronoscale.datasets.formats.tables.event_table import EventTable
 from chronoscale.datasets.formats.tables.lines import first_line, has_numbers_below
@@ -36,14 +35,12 @@ def is_folder(path: Path) -> bool:
 
 
 def matches(path: Path, first: str) -> bool:
-    """Return whether a path is a TGL dataset: a folder with TGL's files, or a csv whose first line names src, dst and time and whose second
-    has numbers there. Without a column of TGL's own, what is named like a label or feature makes it a table of somebody else."""
+    """Return whether a path is a TGL dataset: a folder with TGL's files, or a csv whose first line names src, dst, time and a column of
+    TGL's own and whose second has numbers there. Without such a column it may be anybody's table."""
     names = [*map(str.strip, first.split(","))]
     if is_folder(path) or not {*names} >= HEADER:
         return is_folder(path)
-    own = {*ROLES} & {*names}
-    others = {name for name in names if means(name, (*LABELS, *WEIGHTS)) or is_feature(name)}
-    return bool(own or not others) and has_numbers_below(path, [names.index(name) for name in HEADER])
+    return bool({*ROLES} & {*names}) and has_numbers_below(path, [names.index(name) for name in HEADER])
 
 
 def read(path: Paths, *, sort: Sort = False, strict: Strict = False) -> EventStream:
