@@ -315,6 +315,19 @@ def test_integers_written_as_fractions_are_the_nodes_of_these_integers(tmp_path:
     assert isinstance(signal, Signal) and signal.node_names is not None and signal.node_names.tolist() == ["-1", "2"]
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_words_for_nothing_are_names_of_nodes(tmp_path: Path, form: str) -> None:
+    columns = {"origin": ["NA", "DE", "null"], "destination": ["DE", "None", "-"], "time": [1, 2, 3]}
+    path = tmp_path / f"t.{form}"
+    assert named_events(read_events(write_table(path, columns))) == [("NA", "DE", 1), ("DE", "None", 2), ("null", "-", 3)]
+    assert read_events(write_table(path, {**columns, "origin": ["NA"] * 3})).num_nodes == 4
+    for gaps in (["DE", "", "NA"], ["5", "NA", "7"], ["DE", None, "NA"]):  # beside numbers NA is no name
+        with pytest.raises(UserError, match=r"column 'origin': expected a node, found '(NA)?'"):
+            open_dataset(write_table(path, {**columns, "origin": gaps}))
+    with pytest.raises(UserError, match="column 'label': expected a label, found 'NA'"):
+        open_dataset(write_table(path, {**columns, "label": ["good", "NA", "bad"]}))
+
+
 def test_codes_with_zeros_before_them_are_names(tmp_path: Path) -> None:
     stream = read_events(write_table(tmp_path / "t.csv", {"from": ["007", "7"], "to": ["7", "01"], "time": [1, 2]}))
     assert stream.node_ids is None and named_events(stream) == [("007", "7", 1), ("7", "01", 2)] and stream.num_nodes == 3

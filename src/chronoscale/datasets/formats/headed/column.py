@@ -158,9 +158,12 @@ class Column:
         return numbers.astype(np.int64)
 
     def texts(self, meaning: str) -> pa.Array:
-        """Return the entries as text, integers written as fractions (3.0) as integers. Raises UserError, with its place, for one that is
-        missing, or of a type that is no text, lists say."""
-        self.require_all(meaning)
+        """Return the entries as text, integers written as fractions (3.0) as integers; among words only '' is missing: NA may be a code.
+
+        Raises UserError, with its place, for an entry that is missing, or of a type that is no text, lists say.
+        """
+        words = self.is_text and not self.is_numeric
+        self._refuse_missing(_mask(pc.fill_null(pc.equal(self.data, ""), True)) if words else self.absent, meaning)
         if self.has_whole_fractions:
             return pc.cast(pa.array(self.integers(meaning)), pa.string())
         try:
@@ -170,8 +173,11 @@ class Column:
 
     def require_all(self, meaning: str) -> None:
         """Check that no entry is missing. Raises UserError, with its place, for the first that is."""
-        if self.absent.any():
-            row = int(np.argmax(self.absent))
+        self._refuse_missing(self.absent, meaning)
+
+    def _refuse_missing(self, missing: Bool, meaning: str) -> None:
+        if missing.any():
+            row = int(np.argmax(missing))
             raise self.row_error(row, f"{self.label}: expected a {meaning}, found '{self.entry(row)}'")
 
     def entry(self, row: int) -> str:

@@ -70,6 +70,7 @@ def _read_labels(column: Column) -> tuple[Int64, str]:
     """Return labels, int64 [M], and a sentence on them; labels that are text are numbered in their order."""
     if column.is_numeric:
         return column.integers("label"), f"from {column.label}"
+    column.require_all("label")
     numbered = number_names((column,), "label")
     if len(numbered.names) > CLASSES:
         raise UserError(f"{column.label}: {len(numbered.names):,} different labels of text, expected {CLASSES} at most")
