@@ -62,7 +62,8 @@ def test_sensors_are_matched_by_id_and_numbers_do_as_columns(tmp_path):
     assert_array_equal(dense, MATRIX)
     assert signal.values.dtype == np.float32
     named = write_table(tmp_path / "named.h5", columns=np.array(["a", "b", "c"], "S1"))
-    assert open_dataset(named, adjacency=write_adjacency(tmp_path / "other.pkl", ids=["a", "b", "c"])).node_ids is None
+    signal = open_dataset(named, adjacency=write_adjacency(tmp_path / "other.pkl", ids=["a", "b", "c"]))
+    assert signal.node_ids is None and signal.node_names.tolist() == ["a", "b", "c"]
 
 
 def test_of_two_tables_one_must_be_named(tmp_path):

@@ -272,6 +272,13 @@ def test_a_truncated_archive_is_named(tmp_path):
             open_dataset(path)
 
 
+def test_tgcn_keeps_the_names_of_sensors(tmp_path):
+    write(tmp_path, "named_adj.csv", "1,0\n0,1\n")
+    for header in ("north,south", "007,7"):  # of numbers with zeros before them two may be one integer
+        signal = open_dataset(write(tmp_path, "named_speed.csv", f"{header}\n5,6\n7,8\n"), format="tgcn")
+        assert signal.node_ids is None and signal.node_names.tolist() == header.split(",")
+
+
 def test_tgcn_wants_a_matrix_that_fits(tmp_path):
     write(tmp_path, "x_adj.csv", "1,0,0\n0,1,0\n0,0,1\n")
     with pytest.raises(UserError, match=r"x_adj\.csv: expected 2 x 2"):

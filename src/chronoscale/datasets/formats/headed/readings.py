@@ -25,6 +25,7 @@ from chronoscale.datasets.formats.headed.wide_or_long import (
     require_single_readings,
     varying_columns,
 )
+from chronoscale.datasets.formats.sensor_ids import sensor_ids
 from chronoscale.datasets.formats.signal_options import Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.node_names import Names
 from chronoscale.datasets.signals.signal import Signal
@@ -32,7 +33,6 @@ from chronoscale.datasets.unpacking import free_memory
 from chronoscale.errors import UserError
 
 EXACT = 2**24  # integers that float32 holds
-DIGITS = 19  # of an integer beyond 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,7 @@ def _read_wide(table: HeadedTable, roles: ReadingRoles, times: Times | None, ste
     values = _empty(table, (count, len(names), 1), numbers)
     for at, column in enumerate(numbers):
         values[:, at, 0] = _mean_by(rows, column, count)
-    whole = all(name.isdecimal() and len(name) < DIGITS and str(int(name)) == name for name in names)
-    sensors = _Sensors(np.array(list(map(int, names)), np.int64) if whole else None, None if whole else np.array(names, np.str_), rows)
+    sensors = _Sensors(*sensor_ids(names), rows)
     named = {one.place: "sensor" for one in roles.values} | ({} if roles.time is None else {roles.time.place: "time"})
     return values, steps, sensors, describe_columns(table, "readings, wide (a row is a time, a column a sensor)", named)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from chronoscale.datasets.formats.adjacency import AdjacencyMatrix
-from chronoscale.datasets.formats.sensor_ids import decimal_ids
+from chronoscale.datasets.formats.sensor_ids import sensor_ids
 from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.formats.tables.hdf_table import read_hdf
 from chronoscale.datasets.signals.calendar import require_times
@@ -23,9 +24,9 @@ def read(
     `adjacency`, or the only `adj_mx*.pkl` beside it.
 
     `key` names the table where the file has several. Edges i -> j where the matrix is not zero; its rows are brought into the order of the
-    table's sensors. node_ids where all sensors are decimal. Readings equal to `missing` are missing (METR-LA: 0). `time_of_day` adds a
-    channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a file that is missing,
-    damaged, or does not fit, and where time falls.
+    table's sensors. node_ids where all sensors are decimal, else node_names. Readings equal to `missing` are missing (METR-LA: 0).
+    `time_of_day` adds a channel: true, from the table's index; or steps a day where that has no local times. Raises UserError naming a
+    file that is missing, damaged, or does not fit, and where time falls.
     """
     path = Path(path)
     table = read_hdf(path, key)
@@ -33,7 +34,9 @@ def read(
     edges, weights = beside.edges(len(table.sensors), path.name, table.sensors)
     account = {"files": [path.name, beside.path.name]}
     try:
-        signal = Signal.from_readings(table.values[:, :, None], edges, weights, decimal_ids(table.sensors), path.stem, account)
+        ids, names = sensor_ids(table.sensors)
+        signal = Signal.from_readings(table.values[:, :, None], edges, weights, ids, path.stem, account)
+        signal = replace(signal, node_names=names)
         if table.times is not None:
             require_times(signal, table.times)
         return apply_signal_options(signal, missing, time_of_day, table.times)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.datasets.formats.adjacency import AdjacencyMatrix
 from chronoscale.datasets.formats.readers.dcrnn import Key
-from chronoscale.datasets.formats.sensor_ids import decimal_ids
+from chronoscale.datasets.formats.sensor_ids import sensor_ids
 from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.formats.tables.hdf_table import SUFFIXES, read_hdf
 from chronoscale.datasets.signals.calendar import require_times
@@ -42,7 +43,9 @@ def read(
         matrix, files = AdjacencyMatrix(matrix.path, matrix.matrix, meta.texts(ID)), [*files, meta.path.name]
     edges, weights = matrix.edges(len(table.sensors), path.name, table.sensors)
     try:
-        signal = Signal.from_readings(table.values[:, :, None], edges, weights, decimal_ids(table.sensors), path.stem, {"files": files})
+        ids, names = sensor_ids(table.sensors)
+        signal = Signal.from_readings(table.values[:, :, None], edges, weights, ids, path.stem, {"files": files})
+        signal = replace(signal, node_names=names)
         if table.times is not None:
             require_times(signal, table.times)
         return apply_signal_options(signal, missing, time_of_day, table.times)

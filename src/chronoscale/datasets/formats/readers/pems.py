@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chronoscale.datasets.account import Account
 from chronoscale.datasets.archive import read_archive, read_shapes
-from chronoscale.datasets.formats.sensor_ids import decimal_ids
+from chronoscale.datasets.formats.sensor_ids import sensor_ids
 from chronoscale.datasets.formats.signal_options import Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.signals.axes import Axes, time_first
 from chronoscale.datasets.signals.graphs.sensor_graph import SensorGraph
@@ -50,7 +50,7 @@ def read(path: str | Path, *, axes: Axes = None, missing: Missing = None, time_o
     if len(roads.columns) < 2:
         raise UserError(f"{roads.path}: expected the columns from and to, found {', '.join(roads.columns)}")
     values: NDArray[np.floating[Any]] = arrays[DATA].astype(np.float32 if arrays[DATA].dtype.itemsize <= 4 else np.float64)
-    numbers = None if ids is None else decimal_ids(ids)
+    numbers = None if ids is None else sensor_ids(ids).ids
     try:
         values = time_first(values, axes, _most(roads) if ids is None else 0, None if ids is None else len(ids))
         if numbers is not None and len(numbers) != values.shape[1]:
@@ -68,8 +68,8 @@ def _read_ids(path: Path) -> list[str] | None:
     if not path.is_file():
         return None
     ids = path.read_text(encoding="utf-8-sig").split()
-    if decimal_ids(ids) is None or len(set(ids)) < len(ids):
-        raise UserError(f"{path}: expected whole numbers, a line each, each once")
+    if sensor_ids(ids).ids is None or len(set(ids)) < len(ids):
+        raise UserError(f"{path}: expected whole numbers, a line each, each once, without zeros before them")
     return ids
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.datasets.formats.adjacency import AdjacencyMatrix
-from chronoscale.datasets.formats.sensor_ids import decimal_ids
+from chronoscale.datasets.formats.sensor_ids import sensor_ids
 from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay, apply_signal_options
 from chronoscale.datasets.formats.tables.lines import first_line, is_number
 from chronoscale.datasets.formats.tables.text_table import TextTable
@@ -39,8 +40,9 @@ def read(
         beside = AdjacencyMatrix(adjacency, matrix.matrix())
         values = time_first(readings.matrix(), axes, exactly=beside.square)
         edges, weights = beside.edges(values.shape[1], path.name)
-        ids = None if axes == SENSORS_FIRST else decimal_ids(header)
+        ids, names = (None, None) if axes == SENSORS_FIRST else sensor_ids(header)
         signal = Signal.from_readings(values[:, :, None], edges, weights, ids, path.stem, {"files": [path.name, adjacency.name]})
+        signal = replace(signal, node_names=names)
         return apply_signal_options(signal, missing, time_of_day)
     except UserError as error:
         raise error if str(error).startswith(str(adjacency)) else UserError(f"{path}: {error}") from None
