@@ -190,10 +190,11 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
 
     parsing = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse)
     try:
-        with open_binary(path) as file:
-            width = len(pa_csv.open_csv(file, pa_csv.ReadOptions(encoding=layout.encoding, autogenerate_column_names=True), parsing).schema)
-        types = {f"f{at}": pa.large_string() for at in range(width)}
+        # rows have no numbers in errors where threads read
         reading = pa_csv.ReadOptions(use_threads=False, encoding=layout.encoding, autogenerate_column_names=True)
+        with open_binary(path) as file:
+            width = len(pa_csv.open_csv(file, reading, parsing).schema)
+        types = {f"f{at}": pa.large_string() for at in range(width)}
         converting = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         with open_binary(path) as file:
             data = pa_csv.read_csv(file, reading, parsing, converting)
