@@ -31,9 +31,7 @@ FAST = {  # every strategy, with either model in turn
     *((label, 2) for label in ("tgl-dist-cached,tgn,1", "tgl-dist-cached,apan,1,little")),
     *((f"{name},{model}", 2) for name in ("memshare", "disttgl") for model in ("tgn", "apan")),
     ("tgl-dist,tgn,2", 4),
-    ("memshare,tgn", 4),
     ("memshare-replicas,tgn", 4),
-    ("memshare-stale,tgn", 2),
     ("memshare-stale,tgn,2", 2),
 }
 
