@@ -78,7 +78,8 @@ class AdjacencyMatrix:
             order = np.array([place[sensor] for sensor in sensors], np.int64)
             weights = weights[np.ix_(order, order)]
         src, dst = np.nonzero(weights)
-        return np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
+        with np.errstate(over="ignore"):  # a signal refuses weights that are not finite
+            return np.stack([src, dst]).astype(np.int32), weights[src, dst].astype(np.float32)
 
 
 def _require_matrix(path: Path, array: NDArray[Any]) -> NDArray[Any]:
