@@ -10,7 +10,16 @@ import pandas as pd
 from chronoscale.harness.study.findings import Findings
 
 MEASURED = "of it compressing, s"  # a column, which seconds hang on
-VARY = ("executed", ", METIS,", ", metis", "I/O speedup", "seconds over fast's", "fast's seconds of", "unbound over bound")
+VARY = (
+    "executed",
+    "simple's bytes over",
+    ", METIS,",
+    ", metis",
+    "I/O speedup",
+    "seconds over fast's",
+    "fast's seconds of",
+    "unbound over bound",
+)
 
 
 def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
@@ -22,8 +31,11 @@ def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def varies(line: dict[str, Any]) -> bool:
-    """Whether a line is executed, of rates that are measured, or of METIS, which is not seeded where it cuts a stream."""
-    return any(word in str(line.get(key, "")) for key in ("what", "how") for word in VARY)
+    """Whether a line is executed, of rates that are measured, of METIS, which is not seeded where it cuts a stream, or of what SIMPLE sends
+    row by row: which of the rows that are needed equally soon its cache keeps is the processor's choice (`np.argpartition`)."""
+    return ("GiB" in line and line.get("strategy") == "simple") or any(
+        word in str(line.get(key, "")) for key in ("what", "how") for word in VARY
+    )
 
 
 def plain(value: Any) -> Any:
