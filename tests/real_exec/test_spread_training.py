@@ -29,9 +29,8 @@ FAST = {  # every strategy, with either model in turn
     ),
     *((label, 2) for i, label in enumerate(OTHERS) if CASES[label][0] not in CACHED and i % 2 == i // 2 % 2),
     *((label, 2) for label in ("tgl-dist-cached,tgn,1", "tgl-dist-cached,apan,1,little")),
-    *((f"{name},{model}", 2) for name in ("memshare", "disttgl") for model in ("tgn", "apan")),
+    *((f"memshare,{model}", 2) for model in ("tgn", "apan")),
     ("tgl-dist,tgn,2", 4),
-    ("memshare-replicas,tgn", 4),
     ("memshare-stale,tgn,2", 2),
 }
 
