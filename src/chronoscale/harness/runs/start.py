@@ -62,19 +62,19 @@ def _before(experiment: Experiment) -> Experiment:
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, str]:
     """Start a run of a command in the folder `root`, or take up the incomplete one of the same command, experiment and environment.
 
-    A complete training of fewer epochs, and else the same, is taken up, too: it goes on to so many. Returns the run, and what it was where
+    Where there is none, a complete training of fewer epochs, and else the same, is taken up: it goes on to so many. Returns the run, and what it was where
     it was taken up (INCOMPLETE, SHORTER; '' for a new one); it then goes on as it was started (`as_started`). One that another process is
     working on is left to it. given: the text of the experiment file. environment: device, versions and digests of files, by name.
     """
     digest, before = experiment.digest(), _before(experiment).digest()
-    for run in find_runs(root):
+    alike = [run for run in find_runs(root) if run.status.command == command and run.environment == dict(environment)]
+    for run in alike:
         status = run.status
-        alike = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
-        same = alike and status.command == command and not run.complete
-        if same and run.environment == dict(environment) and run.lock():
+        same = status.digest == digest or (status.digest == before and (run.folder / GIVEN).read_text() == given)
+        if same and not run.complete and run.lock():
             return run, INCOMPLETE
-        longer = command == TRAIN == status.command and run.complete and _shorter(run, experiment)
-        if longer and run.environment == dict(environment) and run.lock():
+    for run in alike if command == TRAIN else ():
+        if run.complete and _shorter(run, experiment) and run.lock():
             _describe(run, experiment, given, digest)
             return run, SHORTER
     prefix = f"{experiment.name}-{command}-"

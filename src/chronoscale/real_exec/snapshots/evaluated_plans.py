@@ -14,7 +14,7 @@ from chronoscale.real_exec.snapshots.scoring import MakeScoredSplits, ScoredProg
 from chronoscale.real_exec.snapshots.trainer import Trainer
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import PREDICTED_SNAPSHOTS, TEST
+from chronoscale.real_exec.training.training_end import PREDICTED_SNAPSHOTS, TEST, remove_predicted
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import ModelChoice
@@ -44,10 +44,12 @@ class EvaluatedPlans(BestPlans):
         if not self._splits.test:
             return
         self.take_best()
-        kept = self._folder / PREDICTED_SNAPSHOTS
+        predicted, rank = self._folder / PREDICTED_SNAPSHOTS, self._context.rank
+        remove_predicted(self._folder, str(rank) if rank else "*")  # those of an end before, perhaps on another number of ranks
+        self._context.collective.barrier()
         if self._keeps:
-            kept.mkdir(exist_ok=True)
-            self._splits.tested.keep(kept)
+            predicted.mkdir(exist_ok=True)
+            self._splits.tested.keep(predicted)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         self._context.gather_files(self._folder, lambda rank: f"{PREDICTED_SNAPSHOTS}/[0-9]*.{rank}.npy")
         if self._context.rank == 0:

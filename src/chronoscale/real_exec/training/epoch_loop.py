@@ -27,7 +27,7 @@ from chronoscale.real_exec.ranks.virtual import VirtualRank, run_virtual
 from chronoscale.real_exec.training.checkpoint import CHECKPOINT, restore, save_epoch
 from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import ENDED, TrainingEnd
+from chronoscale.real_exec.training.training_end import ENDED, TrainingEnd, remove_end
 from chronoscale.records import write_atomically
 
 ENTRY = "chronoscale.real_exec.training.epoch_loop"
@@ -56,6 +56,8 @@ def train(job: Job, virtual: VirtualRank | None = None) -> None:
         run_preparation(item, job.model, context)
         scores: list[Mapping[str, float]] = [record.scores for record in epoch_records(folder) if record.epoch < begin]
         over = bool(scores) and plans.after_epoch(scores)
+        if context.rank == 0 and begin < job.repeats and not over:
+            remove_end(folder)  # of fewer epochs
         for epoch in range(begin, 0 if over else job.repeats):
             plan, switch = plans.at(epoch), 0
             plans.learner.begin(epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 ENDED = "ended.json"  # in a training's folder, once its last epoch is over: `TrainingEnd`
 PREDICTED_SNAPSHOTS = "predicted"  # in a training's folder: folder of what was predicted of each test snapshot, by its number
@@ -27,3 +28,16 @@ class TrainingEnd:
 
     epochs: int
     best: int | None = None
+
+
+def remove_end(folder: Path) -> None:
+    """Remove what a training of fewer epochs wrote at its end, as it goes on."""
+    for name in (ENDED, TEST, HORIZON, PREDICTED):
+        (folder / name).unlink(missing_ok=True)
+    remove_predicted(folder, "*")
+
+
+def remove_predicted(folder: Path, rank: str) -> None:
+    """Remove what a rank ("*": every one) predicted of test snapshots before."""
+    for file in (folder / PREDICTED_SNAPSHOTS).glob(f"[0-9]*.{rank}.npy"):
+        file.unlink(missing_ok=True)
