@@ -54,6 +54,20 @@ def test_snapshots_go_on(experiment, inline, capsys, strategy):
     assert len(losses(ended("small", 2))) == 3 and len(losses(ours)) == 4
 
 
+def test_milestones_may_lie_beyond_the_last_epoch(experiment, inline):
+    """One that a longer training reaches slows it from there on; a job knows those that it reaches."""
+    for stem in ("small", "whole"):
+        experiment(stem, strategies=["psg"], ranks=[1], groups=None, training=HELD | {"milestones": [3], "milestone_factor": 0.5})
+    train("small.yaml", 2)
+    assert json.loads((ended("small") / "train.job.json").read_text())["settings"]["milestones"] == []
+    for stem in ("small", "whole"):
+        train(f"{stem}.yaml", 5)
+    ours, whole = (Path(f"runs/{name}-train-1/train") for name in ("small", "whole"))
+    assert losses(ours) == losses(whole)
+    rates = [next(iter(record.rates)) for record in epoch_records(ours)]
+    assert rates == pytest.approx([rates[0]] * 3 + [rates[0] / 2] * 2)
+
+
 @pytest.mark.parametrize("strategy", ["tgl-unique", "memshare"])
 def test_streams_go_on(tmp_path, monkeypatch, inline, strategy):
     monkeypatch.chdir(tmp_path)

@@ -60,7 +60,7 @@ def make_job(experiment: Experiment, name: str, items: list[Item], out: Path) ->
         launch=experiment.launch,
         weight_decay=experiment.training.weight_decay,
         clip=experiment.training.clip,
-        milestones=experiment.training.milestones,
+        milestones=tuple(epoch for epoch in experiment.training.milestones if epoch < experiment.epochs),
         factor=experiment.training.milestone_factor,
         patience=experiment.training.patience,
     )

@@ -104,7 +104,9 @@ class Training(Part):
         "are scaled down to it; 0: no limit",
     )
     milestones: Epochs = Field(
-        (), description="epochs, from 0, from which on the learning rate is multiplied by `training.milestone_factor`"
+        (),
+        description="epochs, from 0, from which on the learning rate is multiplied by `training.milestone_factor`; those beyond the last "
+        "come with `--epochs`",
     )
     milestone_factor: Annotated[PositiveFloat, Field(le=1)] = Field(0.1, description="of the learning rate, once more at each milestone")
     patience: Steps = Field(
@@ -209,8 +211,8 @@ class Experiment(Part):
     def _counts(self) -> Experiment:
         self.hyper  # noqa: B018 (validated by reading)
         milestones = self.training.milestones
-        if list(milestones) != sorted(set(milestones)) or any(not 0 < each < self.epochs for each in milestones):
-            raise UserError(f"training.milestones: expected epochs in order, above 0 and below {self.epochs}, got {list(milestones)}")
+        if list(milestones) != sorted(set(milestones)) or 0 in milestones:
+            raise UserError(f"training.milestones: expected epochs in order, each once, above 0, got {list(milestones)}")
         if "milestone_factor" in self.training.model_fields_set and not milestones and self.training.milestone_factor != 0.1:
             raise UserError("training.milestone_factor: it multiplies the learning rate at training.milestones, and there are none")
         if self.training.patience and not self.validates:
