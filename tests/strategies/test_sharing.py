@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from spread_plans import SPREAD, data, plan, shared, work
+from spread_strategies import SPREAD, shared
 from stream_case import choice, hyper
+from stream_plans import data, plan, work
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.sampling.boundary import Boundary

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spread_plans import COSTS, POLARIS, SPREAD, data, plan, shared, work
+from spread_strategies import SPREAD, shared
 from stream_case import choice, hyper
+from stream_plans import COSTS, POLARIS, data, plan, work
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.errors import UserError

@@ -4,49 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from stream_case import MODELS, choice, hyper, one_pass, prepared, stream
+from stream_case import MODELS, hyper, one_pass, prepared, stream
+from stream_plans import COSTS, POLARIS, data, plan, work
 
-from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
-from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.batch import Batch
-from chronoscale.simulator import memory, presets
+from chronoscale.simulator import memory
 from chronoscale.simulator.engine import replay
-from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.registry import of, strategy
 from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import StreamFeeding
-from chronoscale.strategies.streams.models import STREAM_MODELS, shape_for
+from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.streams.rows.phase import VALIDATE
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import EventHyper, Hyper, Workload
+from chronoscale.strategies.workload import EventHyper, Hyper
 
-POLARIS = presets.scaled(presets.cluster("polaris"), 1024)
-COSTS = DatasheetCosts(POLARIS.device)
 NAMES = tuple(name for name, one in of("streams").items() if isinstance(one, StreamStrategy))
-
-
-@cache
-def data(events: int = 60, nodes: int = 9, **protocol: object) -> PreparedStream:
-    return PreparedStream.of(stream(events=events, nodes=nodes, labels=True), Protocol(**protocol))  # type: ignore[arg-type]
-
-
-def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: object) -> Workload:
-    stats = stream_statistics(of or data())
-    return Workload("small", stats, shape_for(choice(model, **other), stats, given), given)
-
-
-def plan(name: str, workload: Workload, ranks: int = 1) -> Schedule:
-    return strategy(name).plan(workload, ranks, COSTS)
 
 
 def rows_text(schedule: Schedule, rank: int) -> str:

@@ -7,24 +7,15 @@ from functools import partial
 
 import numpy as np
 
+from chronoscale.batching.rivals.links.lineup import line_up
 from chronoscale.batching.rivals.links.neighbours import CommonNeighbours
-from chronoscale.batching.rivals.links.pairs import (
-    EVER,
-    LatestThenPopular,
-    LinkHistory,
-    PairFrequency,
-    Popularity,
-    PreferentialAttachment,
-    SeenPair,
-    SeenThenPopular,
-)
+from chronoscale.batching.rivals.links.pairs import EVER, LinkHistory, SeenPair
 from chronoscale.batching.rivals.links.rival import LinkRival
-from chronoscale.batching.rivals.rival import RivalScores, choose_rival
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.batching.snapshots.links import LinkPairs, mean_scores, score_sums
 from chronoscale.datasets.streams.tcsr import TCSR
 
 LAST_EDGES = "edges of the last snapshot"
-KINDS: tuple[type[Popularity], ...] = (SeenThenPopular, LatestThenPopular, Popularity)
 HALF_LIVES = (1, 0.5, 2, 4, 8)  # snapshots, after which an event counts half as much; validation chooses, or without it the first is taken
 
 
@@ -38,14 +29,8 @@ def score_snapshot_link_rivals(pairs: LinkPairs, part: range, horizon: int) -> l
         ([*HALF_LIVES, EVER], "validation chose that") if pairs.validated else (HALF_LIVES[:1], "nothing validates to choose it by")
     )
     validated: Callable[[LinkRival], Mapping[str, float]] = partial(_scores, pairs, pairs.validated, horizon, ranked=False)
-    rivals = [
-        SeenPair(history, LAST_EDGES, 0, "the edges of the newest snapshot that has any"),
-        SeenPair(history),
-        PairFrequency(history),
-        *(choose_rival([kind(history, each, chosen) for each in half_lives], validated) for kind in KINDS),
-        PreferentialAttachment(history),
-        CommonNeighbours(TCSR.of(events), bipartite),
-    ]
+    edge_banks = SeenPair(history, LAST_EDGES, 0, "the edges of the newest snapshot that has any"), SeenPair(history)
+    rivals = line_up(history, edge_banks, half_lives, chosen, validated, CommonNeighbours(TCSR.of(events), bipartite))
     return [RivalScores(rival.name, rival.meaning, _scores(pairs, part, horizon, rival)) for rival in rivals]
 
 

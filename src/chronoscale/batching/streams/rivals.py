@@ -8,26 +8,17 @@ from typing import Literal
 
 import numpy as np
 
+from chronoscale.batching.rivals.links.lineup import line_up
 from chronoscale.batching.rivals.links.neighbours import CommonNeighbours
-from chronoscale.batching.rivals.links.pairs import (
-    EVER,
-    LatestThenPopular,
-    LinkHistory,
-    PairFrequency,
-    Popularity,
-    PreferentialAttachment,
-    SeenPair,
-    SeenThenPopular,
-)
+from chronoscale.batching.rivals.links.pairs import EVER, LinkHistory, SeenPair
 from chronoscale.batching.rivals.links.rival import LinkRival
-from chronoscale.batching.rivals.rival import RivalScores, choose_rival
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.batching.streams.label_rivals import score_label_rivals
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams import ranking
 from chronoscale.datasets.streams.edgebank import batch_starts
 
 Period = Literal["test", "validation"]
-KINDS: tuple[type[Popularity], ...] = (SeenThenPopular, LatestThenPopular, Popularity)
 HALF_LIVES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)  # events, after which one counts half as much; validation chooses
 
 
@@ -53,14 +44,9 @@ def link_rivals(data: PreparedStream, batch: int) -> list[LinkRival]:
     half_lives = [*(half_life for half_life in HALF_LIVES if half_life < len(events)), EVER]
     validated: Callable[[LinkRival], Mapping[str, float]] = partial(_scores, data, batch, "validation")
     sends, receives = (np.bincount(ends[trained], minlength=events.num_nodes) for ends in (events.src, events.dst))
-    return [
-        SeenPair(history),
-        SeenPair(history, "EdgeBank of a window", window, late),
-        PairFrequency(history),
-        *(choose_rival([kind(history, each, "validation chose that") for each in half_lives], validated) for kind in KINDS),
-        PreferentialAttachment(history),
-        CommonNeighbours(data.whole.tcsr, bipartite=not (sends * receives).any()),
-    ]
+    neighbours = CommonNeighbours(data.whole.tcsr, bipartite=not (sends * receives).any())
+    edge_banks = SeenPair(history), SeenPair(history, "EdgeBank of a window", window, late)
+    return line_up(history, edge_banks, half_lives, "validation chose that", validated, neighbours)
 
 
 def _part(data: PreparedStream, period: Period, events: int) -> range:

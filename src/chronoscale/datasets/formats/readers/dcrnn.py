@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from chronoscale.datasets.formats.adjacency import AdjacencyMatrix
-from chronoscale.datasets.formats.sensor_ids import sensor_ids
-from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay, apply_signal_options
+from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay
+from chronoscale.datasets.formats.table_signal import table_signal
 from chronoscale.datasets.formats.tables.hdf_table import read_hdf
-from chronoscale.datasets.signals.calendar import require_times
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
@@ -31,17 +29,7 @@ def read(
     path = Path(path)
     table = read_hdf(path, key)
     beside = AdjacencyMatrix.read(_find_adjacency(path) if adjacency is None else Path(adjacency))
-    edges, weights = beside.edges(len(table.sensors), path.name, table.sensors)
-    account = {"files": [path.name, beside.path.name]}
-    try:
-        ids, names = sensor_ids(table.sensors)
-        signal = Signal.from_readings(table.values[:, :, None], edges, weights, ids, path.stem, account)
-        signal = replace(signal, node_names=names)
-        if table.times is not None:
-            require_times(signal, table.times)
-        return apply_signal_options(signal, missing, time_of_day, table.times)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    return table_signal(path, table, beside, [path.name, beside.path.name], missing, time_of_day)
 
 
 def _find_adjacency(path: Path) -> Path:

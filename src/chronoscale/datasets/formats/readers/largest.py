@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from chronoscale.datasets.formats.adjacency import AdjacencyMatrix
 from chronoscale.datasets.formats.readers.dcrnn import Key
-from chronoscale.datasets.formats.sensor_ids import sensor_ids
-from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay, apply_signal_options
+from chronoscale.datasets.formats.signal_options import Adjacency, Missing, TimeOfDay
+from chronoscale.datasets.formats.table_signal import table_signal
 from chronoscale.datasets.formats.tables.hdf_table import SUFFIXES, read_hdf
-from chronoscale.datasets.signals.calendar import require_times
 from chronoscale.datasets.signals.graphs.sensor_table import SensorTable
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
@@ -41,16 +39,7 @@ def read(
         meta = SensorTable.read(_only(path, META))
         meta.require([ID])
         matrix, files = AdjacencyMatrix(matrix.path, matrix.matrix, meta.texts(ID)), [*files, meta.path.name]
-    edges, weights = matrix.edges(len(table.sensors), path.name, table.sensors)
-    try:
-        ids, names = sensor_ids(table.sensors)
-        signal = Signal.from_readings(table.values[:, :, None], edges, weights, ids, path.stem, {"files": files})
-        signal = replace(signal, node_names=names)
-        if table.times is not None:
-            require_times(signal, table.times)
-        return apply_signal_options(signal, missing, time_of_day, table.times)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    return table_signal(path, table, matrix, files, missing, time_of_day)
 
 
 def _beside(path: Path, pattern: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Plans of a small stream by strategies whose node memory is spread over ranks, for tests of them."""
+"""Plans of a small stream, for tests of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.simulator import presets
 from chronoscale.strategies.costs import DatasheetCosts
-from chronoscale.strategies.registry import of, strategy
+from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.models import shape_for
-from chronoscale.strategies.streams.spread.strategy import SpreadStrategy
-from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper, Workload
+from chronoscale.strategies.workload import Hyper, Workload
 
 POLARIS = presets.scaled(presets.cluster("polaris"), 1024)
 COSTS = DatasheetCosts(POLARIS.device)
-SPREAD = {name: one for name, one in of("streams").items() if isinstance(one, SpreadStrategy)}
 
 
 @cache
@@ -34,7 +32,3 @@ def work(model: str, given: Hyper, of: PreparedStream | None = None, **other: ob
 
 def plan(name: str, workload: Workload, ranks: int = 1) -> Schedule:
     return strategy(name).plan(workload, ranks, COSTS)
-
-
-def shared(**changes: object) -> EventHyper:
-    return EventHyper(sharing=SharingHyper(**{"shared": 0.25, "theta": 0.5, **changes}))  # type: ignore[arg-type]
