@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from chronoscale.real_exec.job import Job
+from chronoscale.real_exec.ranks import launch as launching
 from chronoscale.real_exec.ranks.launch import launch
+from chronoscale.real_exec.ranks.rank_group import RankGroup
 from chronoscale.real_exec.training import epoch_loop
 from chronoscale.real_exec.worker import run_job, save_passes
 
@@ -22,8 +25,18 @@ def here(job: Job, ranks: int, folder: Path, on_progress: Callable[[str], None] 
 
 
 def inline_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run jobs and training of one rank that commands start in this process, from now on."""
+    """Run jobs and training of one rank that commands start in this process, from now on; more get processes."""
     for module in ("execution", "calibration"):
         monkeypatch.setattr(f"chronoscale.harness.execute.{module}.launch", here)
-    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.start", lambda entry, path, ranks, threads: path)
-    monkeypatch.setattr("chronoscale.real_exec.ranks.launch.wait", lambda path, name, *_: epoch_loop.train_here(Job.load(path)))
+    start, wait = launching.start, launching.wait
+
+    def start_here(entry: str, path: Path, ranks: int, threads: int) -> Path | RankGroup:
+        return path if ranks == 1 else start(entry, path, ranks, threads)
+
+    def wait_here(ranks: Path | RankGroup, name: str, *how: Any) -> None:
+        if isinstance(ranks, RankGroup):
+            return wait(ranks, name, *how)
+        epoch_loop.train_here(Job.load(ranks))
+
+    monkeypatch.setattr(launching, "start", start_here)
+    monkeypatch.setattr(launching, "wait", wait_here)

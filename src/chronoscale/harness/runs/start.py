@@ -62,9 +62,10 @@ def _before(experiment: Experiment) -> Experiment:
 def start(root: Path, command: str, experiment: Experiment, given: str, environment: Mapping[str, str]) -> tuple[Run, str]:
     """Start a run of a command in the folder `root`, or take up the incomplete one of the same command, experiment and environment.
 
-    Where there is none, a complete training of fewer epochs, and else the same, is taken up: it goes on to so many. Returns the run, and what it was where
-    it was taken up (INCOMPLETE, SHORTER; '' for a new one); it then goes on as it was started (`as_started`). One that another process is
-    working on is left to it. given: the text of the experiment file. environment: device, versions and digests of files, by name.
+    Where there is none, a complete training of fewer epochs, and else the same, is taken up: it goes on to so many. Returns the run, and
+    what it was where it was taken up (INCOMPLETE, SHORTER; '' for a new one); it then goes on as it was started (`as_started`). One that
+    another process is working on is left to it. given: the text of the experiment file. environment: device, versions and digests of
+    files, by name.
     """
     digest, before = experiment.digest(), _before(experiment).digest()
     alike = [run for run in find_runs(root) if run.status.command == command and run.environment == dict(environment)]
