@@ -36,5 +36,5 @@ def test_the_page_leads_to_a_forecast(tmp_path: Path, monkeypatch: pytest.Monkey
     assert after["time"].min() == begin + timedelta(days=7) and sorted(set(after["sensor"])) == ["east", "north", "south"]
     assert [f"`{column}`" for column in after] == re.findall(r"^\| (`\w+`) \|", PAGE, re.MULTILINE)[: len(after.columns)]
     assert tested["truth"].notna().all() and set(tested["ahead"]) == {1, 2, 3}
-    said = capsys.readouterr()
-    assert "errors at each step ahead, with the model of epoch" in said.out and "best_rival" in said.out and "rival_mae" in said.out
+    out = capsys.readouterr().out
+    assert "errors at each step ahead, with the model of epoch" in out and "best_rival" in out and "rival_mae" in out

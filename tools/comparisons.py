@@ -86,10 +86,10 @@ def retell(experiment: Path) -> None:
 
 def rivals(experiment: Path) -> None:
     """Score on validation what needs no model, by today's code, and write into a result what of it its strategies do not beat."""
-    result, asked = json.loads(experiment.with_suffix(".json").read_text()), compared(load(experiment))
+    result, compared_experiment = json.loads(experiment.with_suffix(".json").read_text()), compared(load(experiment))
     score = SCORES[result["score"]]
     with tempfile.TemporaryDirectory() as folder:
-        scored = execution_of(asked.family).rivals(asked, Run(Path(folder)))
+        scored = execution_of(compared_experiment.family).rivals(compared_experiment, Run(Path(folder)))
     naive = {rival.name: rival.scores[score.key] for rival in scored if score.key in rival.scores}
     best = {label: np.array([score.best(curve) for curve in seeds.values()], np.float64) for label, seeds in result["curves"].items()}
     listing = ", ".join(f"{name} {score.describe(value)}" for name, value in naive.items())

@@ -295,8 +295,15 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             program = bind_program(item, schedule, choice, replace(context, collective=AbsentPeers(ranks)))
             last = schedule.iterations  # one validation batch tells all
             program.tasks = [task for task in program.tasks if task.unit <= last or task.op is Op.ALLREDUCE]
-            found = {"window": window, "horizon": horizon, "layers": layers, "hops": hops, "spread": ranks - 1, "dropout": int(dropout > 0)}
-            yield from rows("windows", model_key(work), schedule, program, found)
+            counted = {
+                "window": window,
+                "horizon": horizon,
+                "layers": layers,
+                "hops": hops,
+                "spread": ranks - 1,
+                "dropout": int(dropout > 0),
+            }
+            yield from rows("windows", model_key(work), schedule, program, counted)
 
 
 def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 NEIGHBOURS = 10
 
 
-class Asked(NamedTuple):
+class Candidates(NamedTuple):
     """Batch of events to score, or a snapshot's edges: src [E]; candidates [E, 2 + k], the destination, a random negative and ranked ones,
     -1 where there is none; known: the number of events before it."""
 
@@ -55,21 +55,21 @@ class History:
                 self.near[b].append(a)
         self.done, self.now = known, now
 
-    def scores(self, asked: Asked, window: float) -> dict[str, np.ndarray]:
+    def scores(self, batch: Candidates, window: float) -> dict[str, np.ndarray]:
         """Return every rival's scores, those of fading popularity with the number of their half-life, [E, 2 + k]; -inf for absent ones."""
-        self.learn(asked.known)
-        shape, there = asked.candidates.shape, asked.candidates.ravel() >= 0
-        ends = np.maximum(asked.candidates, 0)
-        pairs = [(a, b) for a, row in zip(asked.src.tolist(), ends.tolist(), strict=True) for b in row]
+        self.learn(batch.known)
+        shape, there = batch.candidates.shape, batch.candidates.ravel() >= 0
+        ends = np.maximum(batch.candidates, 0)
+        pairs = [(a, b) for a, row in zip(batch.src.tolist(), ends.tolist(), strict=True) for b in row]
         newest = np.array([self.newest.get(pair, -1) for pair in pairs])
-        seen, since = newest >= 0, self.t[max(asked.known - 1, 0)] - window
-        near = {a: self._near(a) for a in set(asked.src.tolist())}
+        seen, since = newest >= 0, self.t[max(batch.known - 1, 0)] - window
+        near = {a: self._near(a) for a in set(batch.src.tolist())}
         common = [sum(near[a][c] for c in self.near[b]) if b in self.near else 0 for a, b in pairs]
         flat = {
             "EdgeBank": seen * 1.0,
             "window": (seen & (self.t[np.maximum(newest, 0)] >= since)) * 1.0,
             "frequency": np.array([self.count.get(pair, 0) for pair in pairs], np.float64),
-            "attachment": (self.degree[asked.src][:, None] * self.degree[ends]).ravel(),
+            "attachment": (self.degree[batch.src][:, None] * self.degree[ends]).ravel(),
             "neighbours": np.array(common, np.float64),
         }
         for row in range(len(self.rates)):
@@ -106,18 +106,20 @@ def _means(many: Sequence[dict[str, float]]) -> dict[str, float]:
     return {key: float(np.mean([one[key] for one in many if key in one] or [math.nan])) for key in ("ap", "auc", "mrr")}
 
 
-def links(history: History, validation: Sequence[Asked], test: Sequence[Asked], window: float, apart: bool) -> dict[str, dict[str, float]]:
+def links(
+    history: History, validation: Sequence[Candidates], test: Sequence[Candidates], window: float, apart: bool
+) -> dict[str, dict[str, float]]:
     """Return the scores of every rival on the test; half-lives are those of the best AP in validation. apart: scores are means over the
     batches, else they are of all at once."""
 
-    def total(batches: Sequence[Asked], keep: slice) -> dict[str, dict[str, float]]:
-        found: dict[str, list[np.ndarray]] = defaultdict(list)
-        for asked in batches:
-            for name, scores in history.scores(asked._replace(candidates=asked.candidates[:, keep]), window).items():
-                found[name].append(scores)
+    def total(batches: Sequence[Candidates], keep: slice) -> dict[str, dict[str, float]]:
+        scored: dict[str, list[np.ndarray]] = defaultdict(list)
+        for batch in batches:
+            for name, scores in history.scores(batch._replace(candidates=batch.candidates[:, keep]), window).items():
+                scored[name].append(scores)
         if not apart:
-            return {name: figures(np.concatenate(scores)) for name, scores in found.items()}
-        each = {name: [figures(scores) for scores in many if len(scores)] for name, many in found.items()}
+            return {name: figures(np.concatenate(scores)) for name, scores in scored.items()}
+        each = {name: [figures(scores) for scores in many if len(scores)] for name, many in scored.items()}
         return {name: _means(many) for name, many in each.items()}
 
     validated = total(validation, slice(0, 2))

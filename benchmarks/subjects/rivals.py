@@ -16,7 +16,7 @@ import pandas as pd
 from core.case import Case, Passes, Setting, Subject
 from core.turns import seconds_of
 from rivals.plain_forecasts import forecasts, series
-from rivals.plain_links import Asked, History, links
+from rivals.plain_links import Candidates, History, links
 from setups.data import events_of, load_data, sequence_of
 
 from chronoscale.batching.rivals.rival import RivalScores
@@ -56,18 +56,18 @@ Plain = Callable[[], Mapping[str, Mapping[str, float]]]
 
 def compare(ours: Callable[[], Sequence[RivalScores]], plain: Plain, named: Mapping[str, str] | None = None) -> Passes:
     """Compute both, and fail where they differ. named: ours -> the plain name, None: the same."""
-    found: list[RivalScores] = []
+    scored: list[RivalScores] = []
     others: dict[str, Mapping[str, float]] = {}
-    passes = [{"seconds": seconds_of(lambda: found.extend(ours()))}, {"seconds": seconds_of(lambda: others.update(plain()))}]
-    (score, *_) = scores_present(one.scores for one in found)
-    for one in found:
+    passes = [{"seconds": seconds_of(lambda: scored.extend(ours()))}, {"seconds": seconds_of(lambda: others.update(plain()))}]
+    (score, *_) = scores_present(one.scores for one in scored)
+    for one in scored:
         other = others[named[one.name] if named else one.name]
         for key, value in one.scores.items():
             if not key.endswith("_new"):
                 assert abs(value - other[key]) <= 1e-6 * abs(value), f"{one.name}, {key}: {value} and {other[key]}"
         passes[0][one.name] = passes[1][one.name] = one.scores[score.key]
-    best = score.best(one.scores[score.key] for one in found)
-    print(f"strongest: {next(one.name for one in found if one.scores[score.key] == best)}, {score.describe(best)}")
+    best = score.best(one.scores[score.key] for one in scored)
+    print(f"strongest: {next(one.name for one in scored if one.scores[score.key] == best)}, {score.describe(best)}")
     return {"ours": [passes[0]], "plain": [passes[1]]}
 
 
@@ -103,16 +103,16 @@ def stream(name: str, events: int, setting: Setting) -> Passes:
     whole = data.whole.stream
     t, end = whole.t, data.split.train_end
 
-    def asked(part: range, uses: tuple[str, ...]) -> list[Asked]:
+    def candidates_of(part: range, uses: tuple[str, ...]) -> list[Candidates]:
         candidates = np.concatenate(
             [np.asarray(whole.dst[part.start : part.stop])[:, None], *(data.negatives(use).dst for use in uses)], axis=1
         )
         starts = range(part.start, part.stop, BATCH)
-        return [Asked(whole.src[at : min(at + BATCH, part.stop)], candidates[at - part.start :][:BATCH], at) for at in starts]
+        return [Candidates(whole.src[at : min(at + BATCH, part.stop)], candidates[at - part.start :][:BATCH], at) for at in starts]
 
     hops = 1 + (not set(whole.src[:end].tolist()) & set(whole.dst[:end].tolist()))
     half_lives = [*(one for one in EVENTS if one < len(whole)), np.inf]
-    validation, test = asked(data.split.validation, ("validation",)), asked(data.split.test, ("test", "ranked"))
+    validation, test = candidates_of(data.split.validation, ("validation",)), candidates_of(data.split.test, ("test", "ranked"))
     window = (1 - data.protocol.train - data.protocol.validation) * float(t[end - 1] - t[0])
 
     def plain() -> Mapping[str, Mapping[str, float]]:
@@ -129,10 +129,9 @@ def degrees(name: str, setting: Setting) -> Passes:
     objective = objective_of(task_of("degrees"), data, Hyper(4, task="degrees", held=HELD))
     values = np.stack([np.log1p(np.stack([one.in_degree(), one.out_degree()], 1)).astype(np.float32) for one in data]).astype(np.float64)
     parts = {"train": split.training, "validation": split.validation, "test": split.test}
-    plain = {}
     return compare(
         lambda: objective.rivals(split, split.test, 1),
-        lambda: plain or {one: {"mse": error} for one, error in series(values, parts, 1).items()},
+        lambda: {one: {"mse": error} for one, error in series(values, parts, 1).items()},
     )
 
 
@@ -146,13 +145,13 @@ def edges(name: str, setting: Setting) -> Passes:
     trained = slice(int(data.ptr[split.training.stop]))
     hops = 1 + (not set(data.src[trained].tolist()) & set(data.dst[trained].tolist()))
 
-    def asked(part: range) -> list[Asked]:
+    def candidates_of(part: range) -> list[Candidates]:
         rows = {t: pairs.evaluated(t) for t in part}
-        return [Asked(rows[t][:, 0], rows[t][:, 1:], int(data.ptr[t])) for t in part]
+        return [Candidates(rows[t][:, 0], rows[t][:, 1:], int(data.ptr[t])) for t in part]
 
     def plain() -> Mapping[str, Mapping[str, float]]:
         history = History(np.asarray(data.src), np.asarray(data.dst), time, time, [*SNAPSHOTS, np.inf], hops)
-        return links(history, asked(split.validation), asked(split.test), 0, apart=True)
+        return links(history, candidates_of(split.validation), candidates_of(split.test), 0, apart=True)
 
     return compare(lambda: objective.rivals(split, split.test, 1), plain, LINKS)
 

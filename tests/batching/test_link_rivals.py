@@ -122,9 +122,9 @@ def test_faded_counts_are_sums_over_events(events, half_life, span):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counts, "SPAN", 10 + span)
         index = EventIndex(keys)
-        found = FadingCounts(index, clock, half_life).weigh(queries[:, 0], queries[:, 1]) if len(events) else np.full(len(queries), -np.inf)
+        logs = FadingCounts(index, clock, half_life).weigh(queries[:, 0], queries[:, 1]) if len(events) else np.full(len(queries), -np.inf)
         ever = FadingCounts(index, clock, math.inf).weigh(queries[:, 0], queries[:, 1])
-    for (key, known), log, all_of_it in zip(queries.tolist(), found.tolist(), ever.tolist(), strict=True):
+    for (key, known), log, all_of_it in zip(queries.tolist(), logs.tolist(), ever.tolist(), strict=True):
         own = [event for event in range(known) if keys[event] == key]
         now = clock[known - 1] + 1 if known else 0
         expected = sum(0.5 ** ((now - clock[event]) / half_life) for event in own)

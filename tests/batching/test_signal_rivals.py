@@ -69,9 +69,13 @@ class Oracle:
             of = range(self.windows.validation.start, min(self.windows.validation.stop, last))
             tried_lags, tried = self.rows(of, ahead)
             scale = np.trace(lags.T @ lags) / lags.shape[1]
-            found = [Ridge(alpha=penalty * scale, fit_intercept=False, solver="cholesky").fit(lags, targets).coef_ for penalty in PENALTIES]
-            errors = [np.mean((tried_lags @ one - tried) ** 2) for one in found] if len(tried) else [abs(i - 3) for i in range(len(found))]
-            weights.append(found[int(np.argmin(errors))])
+            fitted = [
+                Ridge(alpha=penalty * scale, fit_intercept=False, solver="cholesky").fit(lags, targets).coef_ for penalty in PENALTIES
+            ]
+            errors = (
+                [np.mean((tried_lags @ one - tried) ** 2) for one in fitted] if len(tried) else [abs(i - 3) for i in range(len(fitted))]
+            )
+            weights.append(fitted[int(np.argmin(errors))])
         return weights
 
     def predict(self, name: str, start: int, ahead: int, sensor: int) -> float:
@@ -87,8 +91,8 @@ class Oracle:
         if name.startswith("same"):
             known = [step for step in range(end + ahead - period, -1, -period) if step < end]
             return next((x[step] for step in known[:7] if not np.isnan(x[step])), np.nan)
-        found = mean([x[step] for step in range(self.trained) if step % period == (end + ahead) % period])
-        return mean([x[step] for step in range(self.trained) if step % DAY == (end + ahead) % DAY]) if np.isnan(found) else found
+        average = mean([x[step] for step in range(self.trained) if step % period == (end + ahead) % period])
+        return mean([x[step] for step in range(self.trained) if step % DAY == (end + ahead) % DAY]) if np.isnan(average) else average
 
 
 @pytest.mark.parametrize(("block", "part"), [(1 << 24, "test"), (1 << 7, "test"), (1 << 9, "validation")])
@@ -156,10 +160,10 @@ def test_periods_are_known_by_the_clock_or_found_in_training():
     values, windows = readings(), Windows(STEPS, WINDOW, HORIZON)
     assert [period.steps for period in periods_of(signal_of(values), windows)] == [4, 28]
     assert [period.steps for period in periods_of(signal_of(values), Windows(35, 2, 2))] == [4]  # no week in training
-    found, *others = periods_of(signal_of(values, 0), windows)
+    period, *others = periods_of(signal_of(values, 0), windows)
     assert len(others) < 2 and all(other.steps % 4 == 0 for other in others)
-    assert found.steps == 4 and found.again == "value 4 steps before" and found.average == "historical average by step of 4"
-    assert "the autocorrelation of the training period" in found.known
+    assert period.steps == 4 and period.again == "value 4 steps before" and period.average == "historical average by step of 4"
+    assert "the autocorrelation of the training period" in period.known
     assert steps_a_day(with_day_of_week(signal_of(values, 0), 4)) == 0  # tells the day alone
     assert steps_a_day(with_time_of_day(with_day_of_week(signal_of(values, 0), 4), 4)) == 4
     uneven = with_time_of_day(signal_of(values, 0), DAY)
@@ -189,10 +193,10 @@ def test_autocorrelation_by_pairs(missing):
     for column in range(3):
         there = ~np.isnan(x[:, column])
         slope, start = np.polyfit(np.flatnonzero(there), x[there, column], 1)
-        rest = x[:, column] - start - slope * np.arange(40)
+        residuals = x[:, column] - start - slope * np.arange(40)
         for lag in range(40):
-            products = rest[: 40 - lag] * rest[lag:]
-            expected[lag, column] = np.nanmean(products) / np.nanmean(rest**2) if (~np.isnan(products)).any() else 0
+            products = residuals[: 40 - lag] * residuals[lag:]
+            expected[lag, column] = np.nanmean(products) / np.nanmean(residuals**2) if (~np.isnan(products)).any() else 0
     np.testing.assert_allclose(autocorrelation(x), expected.mean(1), atol=1e-9)
 
 

@@ -35,9 +35,9 @@ def question(path: Path, content: str, **options: Any) -> Question:
     return caught.value
 
 
-def answered(path: Path, asked: Question, at: int) -> list[tuple[str, str, float]]:
+def answered(path: Path, doubt: Question, at: int) -> list[tuple[str, str, float]]:
     """The events of a file, read with one of the answers to its question; without a warning, which would fail."""
-    answer = asked.answers[at]
+    answer = doubt.answers[at]
     return named_events(read_events(path, **({} if answer.format is None else {"format": answer.format}), **answer.options))
 
 
@@ -54,14 +54,14 @@ def test_the_time_first_or_second(tmp_path: Path, name: str, begin: str, order: 
     if name == "out.x":
         columns.insert(2, [1] * COUNT)
         named = ",".join([*named.split(",")[:2], "_weight", named.split(",")[2]])
-    asked = question(tmp_path / name, begin + rows(*columns, separator="," if name == "t.csv" else " "))
+    doubt = question(tmp_path / name, begin + rows(*columns, separator="," if name == "t.csv" else " "))
     field, end = (1, "source") if named.startswith("time") else (2, "destination")
     assert (
-        f"field {field}, which is read as the {end}, holds {UNIX[0]:,} to {UNIX[-1]:,}, which looks like times since 1970; " in asked.text
+        f"field {field}, which is read as the {end}, holds {UNIX[0]:,} to {UNIX[-1]:,}, which looks like times since 1970; " in doubt.text
     )
-    assert f"field {len(columns)}, which is read as the time, holds 20 to 29" in asked.text
-    assert f"say which: columns={named} (field {field} is the time), or columns=" in str(asked)
-    assert answered(tmp_path / name, asked, 0) == TRUE
+    assert f"field {len(columns)}, which is read as the time, holds 20 to 29" in doubt.text
+    assert f"say which: columns={named} (field {field} is the time), or columns=" in str(doubt)
+    assert answered(tmp_path / name, doubt, 0) == TRUE
 
 
 @pytest.mark.parametrize("scale", [1, 1000, 10**6, 10**9])
@@ -71,13 +71,13 @@ def test_in_every_unit(tmp_path: Path, scale: int) -> None:
 
 
 def test_times_from_zero_on_that_are_read_as_ids(tmp_path: Path) -> None:
-    asked = question(tmp_path / "t.txt", rows(RELATIVE, SRC, DST))
+    doubt = question(tmp_path / "t.txt", rows(RELATIVE, SRC, DST))
     falls = sum(later < earlier for earlier, later in pairwise(DST)) / COUNT
-    assert asked.text == (
+    assert doubt.text == (
         "field 1, which is read as the source, never falls from row to row, and field 3, which is read as the time, "
         f"does in {falls:.0%} of the rows"
     )
-    assert answered(tmp_path / "t.txt", asked, 0) == [(u, v, t) for (u, v, _), t in zip(TRUE, RELATIVE, strict=True)]
+    assert answered(tmp_path / "t.txt", doubt, 0) == [(u, v, t) for (u, v, _), t in zip(TRUE, RELATIVE, strict=True)]
     assert len(read_events(tmp_path / "t.txt", sort=True)) == COUNT  # events in no order are meant
     assert len(read_events(tmp_path / "t.txt", columns="src,dst,time", sort=True)) == COUNT
 
@@ -93,15 +93,15 @@ def test_sorted_sources_whose_times_are_in_order_are_no_question(tmp_path: Path)
 
 
 def test_one_time_for_everything(tmp_path: Path) -> None:
-    asked = question(tmp_path / "t.txt", rows(SRC, DST, [7] * COUNT))
-    assert asked.text == "field 3, which is read as the time, is 7 in every row"
-    assert str(asked).endswith("say which: columns=src,dst,weight (it is a weight), or columns=src,dst,time (that is meant)")
+    doubt = question(tmp_path / "t.txt", rows(SRC, DST, [7] * COUNT))
+    assert doubt.text == "field 3, which is read as the time, is 7 in every row"
+    assert str(doubt).endswith("say which: columns=src,dst,weight (it is a weight), or columns=src,dst,time (that is meant)")
     assert read_events(tmp_path / "t.txt", columns="src,dst,time").t.tolist() == [7] * COUNT
-    asked = question(tmp_path / "t.csv", "from,to,time\n" + rows(["ann"] * 10, ["bob", "eve"] * 5, range(10), separator=","))
-    assert asked.text == "column 'from', which is read as the source, is ann in every row"
-    asked = question(tmp_path / "t.csv", "from,to,date\n" + rows(SRC, DST, ["2019-01-01"] * COUNT, separator=","))
-    assert asked.text == "column 'date', which is read as the time, is 2019-01-01 in every row"
-    assert str(asked).endswith("or src=from dst=to time=date (that is meant)")
+    doubt = question(tmp_path / "t.csv", "from,to,time\n" + rows(["ann"] * 10, ["bob", "eve"] * 5, range(10), separator=","))
+    assert doubt.text == "column 'from', which is read as the source, is ann in every row"
+    doubt = question(tmp_path / "t.csv", "from,to,date\n" + rows(SRC, DST, ["2019-01-01"] * COUNT, separator=","))
+    assert doubt.text == "column 'date', which is read as the time, is 2019-01-01 in every row"
+    assert str(doubt).endswith("or src=from dst=to time=date (that is meant)")
     assert read_events(tmp_path / "t.csv", src="from", dst="to", time="date").t.tolist() == [1546300800] * COUNT
 
 
@@ -109,9 +109,9 @@ def test_one_time_for_everything(tmp_path: Path) -> None:
 def test_one_source_or_destination_for_everything(tmp_path: Path, at: int, end: str) -> None:
     columns = [SRC, DST, UNIX]
     columns[at] = [5] * COUNT
-    asked = question(tmp_path / "t.txt", rows(*columns))
-    assert asked.text == f"field {at + 1}, which is read as the {end}, is 5 in every row"
-    assert "columns=src,dst,time (that is meant)" in str(asked)
+    doubt = question(tmp_path / "t.txt", rows(*columns))
+    assert doubt.text == f"field {at + 1}, which is read as the {end}, is 5 in every row"
+    assert "columns=src,dst,time (that is meant)" in str(doubt)
     assert len(read_events(tmp_path / "t.txt", columns="src,dst,time")) == COUNT
     (tmp_path / "t.txt").write_text(rows(*(column[:9] for column in columns)))
     assert len(read_events(tmp_path / "t.txt")) == 9  # nine events may well be of one person
@@ -120,10 +120,10 @@ def test_one_source_or_destination_for_everything(tmp_path: Path, at: int, end: 
 def test_ids_that_are_fractions(tmp_path: Path) -> None:
     halves = [u + 0.5 for u in SRC]
     content = "src,dst,time,id1,id2\n" + rows(halves, DST, UNIX, SRC, DST, separator=",")
-    asked = question(tmp_path / "t.csv", content, format="table")
-    assert asked.text == f"column 'src', which is read as the source, holds fractions such as {SRC[0]}.5, which ids do not"
-    assert asked.answers[-1].shown == "src=src dst=dst time=time"
-    assert answered(tmp_path / "t.csv", asked, -1)[0] == (f"{SRC[0]}.5", str(DST[0]), UNIX[0])
+    doubt = question(tmp_path / "t.csv", content, format="table")
+    assert doubt.text == f"column 'src', which is read as the source, holds fractions such as {SRC[0]}.5, which ids do not"
+    assert doubt.answers[-1].shown == "src=src dst=dst time=time"
+    assert answered(tmp_path / "t.csv", doubt, -1)[0] == (f"{SRC[0]}.5", str(DST[0]), UNIX[0])
     (tmp_path / "t.txt").write_text(rows(halves, DST, UNIX))
     with pytest.raises(UserError, match=rf"t\.txt:1: expected an integer node id, found {SRC[0]}\.5"):
         open_dataset(tmp_path / "t.txt")
@@ -131,16 +131,16 @@ def test_ids_that_are_fractions(tmp_path: Path) -> None:
 
 def test_ids_that_are_dates(tmp_path: Path) -> None:
     days = [f"2019-01-{day:02d}" for day in range(1, 11)]
-    asked = question(tmp_path / "t.csv", "src,dst,time\n" + rows(days, SRC[:10], DST[:10], separator=","))
-    assert asked.text == "column 'src', which is read as the source, holds dates such as 2019-01-01"
-    assert asked.answers[0].shown == "src=dst dst=time time=src"
-    assert [event[:2] for event in answered(tmp_path / "t.csv", asked, 0)] == [event[:2] for event in TRUE[:10]]
+    doubt = question(tmp_path / "t.csv", "src,dst,time\n" + rows(days, SRC[:10], DST[:10], separator=","))
+    assert doubt.text == "column 'src', which is read as the source, holds dates such as 2019-01-01"
+    assert doubt.answers[0].shown == "src=dst dst=time time=src"
+    assert [event[:2] for event in answered(tmp_path / "t.csv", doubt, 0)] == [event[:2] for event in TRUE[:10]]
 
 
 def test_a_header_with_the_names_in_another_order(tmp_path: Path) -> None:
-    asked = question(tmp_path / "t.csv", "src,dst,time,label\n" + rows(UNIX, SRC, DST, [0, 1] * 30, separator=","))
-    assert "column 'src', which is read as the source, holds 1,289," in asked.text
-    assert asked.answers[0].shown == "time=src src=dst dst=time" and answered(tmp_path / "t.csv", asked, 0) == TRUE
+    doubt = question(tmp_path / "t.csv", "src,dst,time,label\n" + rows(UNIX, SRC, DST, [0, 1] * 30, separator=","))
+    assert "column 'src', which is read as the source, holds 1,289," in doubt.text
+    assert doubt.answers[0].shown == "time=src src=dst dst=time" and answered(tmp_path / "t.csv", doubt, 0) == TRUE
 
 
 @pytest.mark.parametrize(

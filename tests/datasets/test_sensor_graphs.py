@@ -39,10 +39,10 @@ def readings(sensors: int = 6, steps: int = 60, ids: bool = True, seed: int = 0)
 
 def edges(graph: SensorGraph) -> dict[tuple[int, int], float]:
     weight = np.ones(graph.edge_index.shape[1]) if graph.edge_weight is None else graph.edge_weight
-    found = {(int(a), int(b)): float(w) for a, b, w in zip(*graph.edge_index, weight, strict=True)}
-    assert len(found) == len(weight), "an edge comes twice"
-    assert list(found) == sorted(found), "edges are in no order"
-    return found
+    edges = {(int(a), int(b)): float(w) for a, b, w in zip(*graph.edge_index, weight, strict=True)}
+    assert len(edges) == len(weight), "an edge comes twice"
+    assert list(edges) == sorted(edges), "edges are in no order"
+    return edges
 
 
 def same(ours: dict[tuple[int, int], float], theirs: dict[tuple[int, int], float]) -> None:

@@ -58,11 +58,11 @@ FORMS: dict[str, tuple[Callable[[datetime], object], str]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_way_to_write_a_time(tmp_path: Path, form: str) -> None:
-    write, said = FORMS[form]
+    write, described = FORMS[form]
     stream = stream_of(tmp_path, [write(moment) for moment in MOMENTS])
     assert stream.t.tolist() == SECONDS and stream.t.dtype == np.int64
     sentence = str(stream.account["time"])
-    assert sentence.startswith(f"{said}, 2004-04-15 05:56:01 to 2019-12-31 00:00:00; kept in seconds, ")
+    assert sentence.startswith(f"{described}, 2004-04-15 05:56:01 to 2019-12-31 00:00:00; kept in seconds, ")
     zoned = ("zulu", "utc", "offset", "hours and offset", "twitter", "mail", "date", "s", "s, fractions", "ms", "us", "ns")
     assert ("in UTC" in sentence) == (form in zoned)
 

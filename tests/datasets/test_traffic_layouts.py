@@ -268,30 +268,30 @@ def test_smoothness_tells_where_no_graph_does(tmp_path):
     assert open_dataset(tmp_path / "x.npz", axes="time,sensors").values.shape == (40, 200, 1)
 
 
-def noisy(steps: int, sensors: int, kept: float, seed: int = 0) -> np.ndarray:
+def noisy(steps: int, sensors: int, memory: float, seed: int = 0) -> np.ndarray:
     """Readings of levels of their own, each keeping so much of its last deviation."""
     rng = np.random.default_rng(seed)
     x = np.zeros((steps, sensors))
     for t in range(1, steps):
-        x[t] = kept * x[t - 1] + rng.normal(size=sensors)
+        x[t] = memory * x[t - 1] + rng.normal(size=sensors)
     return x + rng.normal(size=sensors) * 50
 
 
 @pytest.mark.parametrize(("steps", "sensors"), [(400, 30), (30, 400), (100, 100), (90, 110)])
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.8, 0.99])
-def test_readings_in_their_order_are_never_asked_about(steps, sensors, kept):
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8, 0.99])
+def test_readings_in_their_order_are_never_asked_about(steps, sensors, memory):
     """Also where steps are fewer than sensors, levels differ, and nothing stays from step to step; holes are passed over."""
     for seed in range(4):
-        x = noisy(steps, sensors, kept, seed)
+        x = noisy(steps, sensors, memory, seed)
         x[np.random.default_rng(seed).random(x.shape) < 0.2] = np.nan
         assert swapped_reason(x) == ""
         assert time_first(x, None) is x
 
 
-@pytest.mark.parametrize(("steps", "sensors", "kept"), [(400, 30, 0.8), (30, 400, 0.97), (400, 30, 0.6)])
-def test_swapped_readings_are_asked_about(steps, sensors, kept):
+@pytest.mark.parametrize(("steps", "sensors", "memory"), [(400, 30, 0.8), (30, 400, 0.97), (400, 30, 0.6)])
+def test_swapped_readings_are_asked_about(steps, sensors, memory):
     for seed in range(4):
-        assert swapped_reason(noisy(steps, sensors, kept, seed).T)
+        assert swapped_reason(noisy(steps, sensors, memory, seed).T)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_what_says_nothing_is_not_asked_about(values):
 
 
 @pytest.mark.parametrize(
-    ("shape", "at_least", "exactly", "asked"),
+    ("shape", "at_least", "exactly", "doubted"),
     [
         ((207, 2016), 0, 207, True),
         ((207, 2016), 0, 2016, False),
@@ -315,5 +315,5 @@ def test_what_says_nothing_is_not_asked_about(values):
         ((2016, 207), 0, 55, False),  # of no axis: refused as a matrix of another size
     ],
 )
-def test_what_a_graph_decides(shape, at_least, exactly, asked):
-    assert bool(swapped_reason(np.zeros(shape), at_least, exactly)) == asked
+def test_what_a_graph_decides(shape, at_least, exactly, doubted):
+    assert bool(swapped_reason(np.zeros(shape), at_least, exactly)) == doubted

@@ -106,14 +106,14 @@ def test_a_question_has_a_command_for_each_answer(
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_table(tmp_path / "calls.jsonl", CALLS)
     command("data", "look", path, "--json")
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert found["facts"]["columns"] == ["caller (src)", "callee (dst)", "when (time)"] and found["question"] is None
-    (way,) = found["ways"]
+    shown: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert shown["facts"]["columns"] == ["caller (src)", "callee (dst)", "when (time)"] and shown["question"] is None
+    (way,) = shown["ways"]
     assert way["command"].startswith("chronoscale data convert ") and way["lines"].startswith("dataset: {path: ")
     write_table(tmp_path / "calls.jsonl", {**CALLS, "when": [5, 5, 5]})
     command("data", "look", path, "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["question"] == "column 'when', which is read as the time, is 5 in every row" and len(found["ways"]) == 2
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["question"] == "column 'when', which is read as the time, is 5 in every row" and len(shown["ways"]) == 2
 
 
 def test_what_is_odd_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,16 +104,16 @@ def test_the_correlation_of_an_experiment_sees_training_alone(folder):
     graph, keys = {"kind": "correlation", "threshold": 0.05}, {"model": "dcrnn", "training": {"window": 5, "horizon": 9}}
     values = store.load("bare").values.copy()
     until = Windows(120, 5, 9).training_steps
-    found = []
+    graphs = []
     for number, first in enumerate((until, until - 1, None)):
         changed = values.copy()
         if first is not None:
             changed[first:] = np.random.default_rng(5).normal(size=changed[first:].shape) * 1e5
         store.save(f"late{number}", Signal(changed, NONE))
         signal = load_signal(check({**keys, "dataset": {"path": f"late{number}", "graph": graph}}, "x"))
-        found.append((signal.edge_index.tolist(), signal.edge_weight.tolist()))
+        graphs.append((signal.edge_index.tolist(), signal.edge_weight.tolist()))
         assert str(signal.account["graph"]).startswith(f"correlation of the first {until} steps")
-    assert found[0] == found[2] != found[1]
+    assert graphs[0] == graphs[2] != graphs[1]
 
 
 @pytest.mark.parametrize(

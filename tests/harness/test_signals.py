@@ -141,10 +141,10 @@ def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
         "dcrnn": (64, 1, 0.0),
     }.items():
         for given in (model, {"name": model}):
-            said = check({"dataset": "traffic_small", "model": given}, "here").model
-            assert (said.hidden, said.layers, said.dropout) == expected
-    said = check({"dataset": "traffic_small", "model": {"name": "stid", "hidden": 5, "dropout": 0}}, "here").model
-    assert (said.hidden, said.layers, said.dropout, said.choice.times) == (5, 3, 0.0, 288)
+            model = check({"dataset": "traffic_small", "model": given}, "here").model
+            assert (model.hidden, model.layers, model.dropout) == expected
+    model = check({"dataset": "traffic_small", "model": {"name": "stid", "hidden": 5, "dropout": 0}}, "here").model
+    assert (model.hidden, model.layers, model.dropout, model.choice.times) == (5, 3, 0.0, 288)
     with pytest.raises(UserError, match=r"model\.dropout: expected less than 1 \(got 1\)"):
         check({"dataset": "traffic_small", "model": {"name": "stid", "dropout": 1}}, "here")
 
@@ -255,11 +255,11 @@ def test_training_ends_with_the_errors_of_the_test_windows(experiment, inline, c
             )
     assert scores["pgt-dcrnn"]["mae"] == pytest.approx(float(wrong.nanmean()), rel=1e-4)
     rivals = score_signal_rivals(data, windows)
-    kept = json.loads((folder / "rivals.json").read_text())
-    assert [*kept] == [one.name for one in rivals] == list(scores)[1:]
+    recorded = json.loads((folder / "rivals.json").read_text())
+    assert [*recorded] == [one.name for one in rivals] == list(scores)[1:]
     for one in rivals:
         assert list(scores[one.name]) == ["mae", "rmse", "mape"] and scores[one.name] == pytest.approx(one.scores)
-        assert kept[one.name] == {"meaning": one.meaning, "steps": one.steps} and len(one.steps["mae"]) == 3
+        assert recorded[one.name] == {"meaning": one.meaning, "steps": one.steps} and len(one.steps["mae"]) == 3
     assert f"Test period, with the model of epoch {best}, the best of 0..1: MAE {scores['pgt-dcrnn']['mae']:.4g}, RMSE" in " ".join(
         output.err.split()
     )

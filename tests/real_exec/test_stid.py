@@ -148,8 +148,8 @@ def test_dropout_scales_what_it_leaves(tmp_path: Path) -> None:
     x = torch.ones(20_000, 192)
     with torch.no_grad():
         layer.inner.weight.zero_(), layer.inner.bias.fill_(1.0), layer.outer.weight.copy_(torch.eye(192)), layer.outer.bias.zero_()
-        kept = layer(x) - 1
-        assert sorted(kept.unique().tolist()) == pytest.approx([0, 4 / 3]) and float((kept == 0).float().mean()) == pytest.approx(
+        factors = layer(x) - 1
+        assert sorted(factors.unique().tolist()) == pytest.approx([0, 4 / 3]) and float((factors == 0).float().mean()) == pytest.approx(
             0.25, abs=0.01
         )
         assert torch.equal(layer.eval()(x), x + 1)

@@ -28,8 +28,8 @@ def require_names(names: Names | None, meaning: str, num_nodes: int) -> None:
     """Check that the names of a dataset's nodes are an array of text, one a node; None passes. meaning: what messages call it. Raises
     UserError."""
     if names is not None and (not isinstance(names, np.ndarray) or names.dtype.kind != "U" or names.shape != (num_nodes,)):
-        found = f"{names.dtype} {names.shape}" if isinstance(names, np.ndarray) else type(names).__name__
-        raise UserError(f"{meaning}: expected an array of text ({num_nodes},), got {found}")
+        kind = f"{names.dtype} {names.shape}" if isinstance(names, np.ndarray) else type(names).__name__
+        raise UserError(f"{meaning}: expected an array of text ({num_nodes},), got {kind}")
 
 
 def name_nodes(dataset: NamedNodes, nodes: Iterable[int]) -> list[str]:

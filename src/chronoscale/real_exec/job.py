@@ -46,7 +46,7 @@ class Settings:
     was planned. weight_decay: what Adam adds to a gradient, times the parameter. clip: largest norm of an optimiser step's gradients, all
     parameters together, to which larger ones are scaled; 0: no limit. milestones: epochs from which on the learning rate is multiplied by
     `factor`, once more each. patience: epochs without a better score of the validation after which training ends; 0: never.
-    keeps: whether predictions of a test are kept for people.
+    writes_predictions: whether those of a test are written to files.
     """
 
     threads: int = 1
@@ -69,7 +69,7 @@ class Settings:
     milestones: tuple[int, ...] = ()
     factor: float = 0.1
     patience: int = 0
-    keeps: bool = True
+    writes_predictions: bool = True
 
 
 @dataclass(frozen=True, slots=True)

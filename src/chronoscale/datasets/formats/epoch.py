@@ -22,8 +22,8 @@ def find_epoch_unit(first: float, last: float) -> EpochUnit | None:
 def show_date(ticks: int, per_second: int, days: bool = False) -> str:
     """Return a time as text, such as `2019-01-31 08:15:00`. ticks: since 1970, `per_second` of them a second. days: leave out the time of
     the day."""
-    seconds, rest = divmod(ticks, per_second)
+    seconds, remainder = divmod(ticks, per_second)
     text = str(np.datetime64(seconds, "s")).replace("T", " ")
     if days:
         return text[:-9]
-    return text + (f".{rest * 1000 // per_second:03d}" if rest else "")
+    return text + (f".{remainder * 1000 // per_second:03d}" if remainder else "")

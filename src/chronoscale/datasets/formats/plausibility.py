@@ -55,14 +55,16 @@ def require_plausible_events(path: Path, columns: Mapping[str, EventColumn], spe
         for role, column in columns.items():
             reason = "" if role == "time" else _reads_like_times(column, columns, sorts)
             if reason:
-                rest = sorted(one.place for one in columns.values() if one is not column)
-                answer = Answer(f"{column.label} is the time", spell({"time": column.place, "src": rest[0], "dst": rest[1]}))
+                others = sorted(one.place for one in columns.values() if one is not column)
+                answer = Answer(f"{column.label} is the time", spell({"time": column.place, "src": others[0], "dst": others[1]}))
                 raise Question(path, f"{column.label}, which is read as the {ENDS[role]}, {reason}", answer, meant)
     for role in ENDS if count >= FEWEST else ():
         least, most = _ends(columns[role])
         if least == most:
-            rest = sorted(one.place for one in columns.values() if one is not columns[role])
-            answers = [Answer(f"{columns[role].label} is not read", spell({"src": rest[0], "dst": rest[1]}))] if len(rest) == 2 else []
+            others = sorted(one.place for one in columns.values() if one is not columns[role])
+            answers = (
+                [Answer(f"{columns[role].label} is not read", spell({"src": others[0], "dst": others[1]}))] if len(others) == 2 else []
+            )
             text = f"{columns[role].label}, which is read as the {ENDS[role]}, is {columns[role].first} in every row"
             raise Question(path, text, meant, *answers)
 

@@ -106,8 +106,8 @@ def detect(path: str | Path, options: Iterable[str] = ()) -> str:
     binary = path.is_dir() or path.suffix in (".npz", ".npy", *SUFFIXES) or is_parquet(path)
     first = "" if binary else first_line(path)
     if matching := [name for name, form in FORMATS.items() if form.matches(path, first)]:
-        wanted = {*options}
-        return next((name for name in matching if wanted <= {*option_names(FORMATS[name].read)}), matching[0])
+        names = {*options}
+        return next((name for name in matching if names <= {*option_names(FORMATS[name].read)}), matching[0])
     raise UserError(f"{path}: none of the known formats ({', '.join(FORMATS)})")
 
 

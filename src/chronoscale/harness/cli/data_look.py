@@ -26,21 +26,21 @@ def look(
 ) -> None:
     """Say what files would be read as, in ten lines, with the command that reads them so; or ask what is unclear, with a command for each
     answer."""
-    found = look_at(files, form, settings(option, sort, strict))
+    look = look_at(files, form, settings(option, sort, strict))
     if as_json:
-        facts = {fact.what: fact.value for fact in found.facts}
-        typer.echo(json.dumps({"facts": facts, "question": found.question or None, "ways": [asdict(way) for way in found.ways]}))
+        facts = {fact.what: fact.value for fact in look.facts}
+        typer.echo(json.dumps({"facts": facts, "question": look.question or None, "ways": [asdict(way) for way in look.ways]}))
         return
-    for line in _lines(found, " ".join(files)):
+    for line in _lines(look, " ".join(files)):
         typer.echo(line)
 
 
-def _lines(found: Look, files: str) -> list[str]:
-    if not found.question:
-        (way,) = found.ways
-        facts = [("file", files), *((fact.what, fact.shown) for fact in found.facts), ("", ""), ("read it", way.command), ("or", way.lines)]
+def _lines(look: Look, files: str) -> list[str]:
+    if not look.question:
+        (way,) = look.ways
+        facts = [("file", files), *((fact.what, fact.shown) for fact in look.facts), ("", ""), ("read it", way.command), ("or", way.lines)]
         return [f"{what:{WIDTH}} {text}".rstrip() for what, text in facts]
-    lines = [f"{'file':{WIDTH}} {files}", f"{'question':{WIDTH}} {found.question}"]
-    for way in found.ways:
+    lines = [f"{'file':{WIDTH}} {files}", f"{'question':{WIDTH}} {look.question}"]
+    for way in look.ways:
         lines += ["", f"{way.meaning}:", f"  {way.command}", f"  {way.lines}"]
     return lines

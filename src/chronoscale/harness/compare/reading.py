@@ -32,8 +32,8 @@ def comparison(trainings: Trainings) -> Comparison:
     refused = tuple(refused_sentences(experiment, run))
     remarks = remark_sentences(experiment, run) if experiment.virtual else noise_sentences(run).values()
     rates = rates_of(experiment)
-    found = (score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, tuple(remarks))
-    return Comparison(*found, {rival.name: rival.meaning for rival in rivals})
+    parts = (score, target, outcomes, naive, scales, experiment.epochs, seeds_of(experiment), rates, cluster, refused, tuple(remarks))
+    return Comparison(*parts, {rival.name: rival.meaning for rival in rivals})
 
 
 def _outcomes(trainings: Trainings, score: Score) -> tuple[StrategyOutcome, ...]:

@@ -29,8 +29,8 @@ def rival_sentences(score: Score, naive: Mapping[str, float], best: Mapping[str,
         nearest = _nearest(score, {label: best[label] for label in beaten})
         sentences.append(f"{who} {rival}: validation {score.describe(start)}{nearest}.")
     if tied:
-        told = f"Not told apart from {rival}, validation {score.describe(start)},"
-        sentences.append(f"{told} {'is' if len(tied) == 1 else 'are'} {listed(tied)}.")
+        against = f"Not told apart from {rival}, validation {score.describe(start)},"
+        sentences.append(f"{against} {'is' if len(tied) == 1 else 'are'} {listed(tied)}.")
     return sentences
 
 

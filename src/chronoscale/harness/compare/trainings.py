@@ -174,7 +174,9 @@ class Trainings:
         folder.mkdir(parents=True, exist_ok=True)
         experiment = at_scale(self.experiment, ranks)
         job = make_training(experiment, self._item(key), folder)
-        job = replace(job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False, patience=0, keeps=False))
+        job = replace(
+            job, settings=replace(job.settings, seed=key.seed, learning_rate=key.rate, adapts=False, patience=0, writes_predictions=False)
+        )
         try:
             run_epochs(job, ranks)
             write_text(folder / DONE, "")

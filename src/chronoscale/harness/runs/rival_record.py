@@ -40,5 +40,5 @@ def read_rivals(folder: Path) -> list[RivalScores]:
         return []
     scores = read_json(folder / NAIVE, dict[str, Scores], "record of naive predictions")
     records = read_json(folder / RIVALS, dict[str, RivalRecord], "record of naive predictions") if (folder / RIVALS).exists() else {}
-    found = {name: records.get(name, RivalRecord()) for name in scores}
-    return [RivalScores(name, found[name].meaning, scores[name], found[name].steps) for name in scores]
+    recorded = {name: records.get(name, RivalRecord()) for name in scores}
+    return [RivalScores(name, recorded[name].meaning, scores[name], recorded[name].steps) for name in scores]

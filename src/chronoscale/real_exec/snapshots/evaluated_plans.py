@@ -47,9 +47,9 @@ class EvaluatedPlans(BestPlans):
         predicted, rank = self._folder / PREDICTED_SNAPSHOTS, self._context.rank
         remove_predicted(self._folder, str(rank) if rank else "*")  # those of an end before, perhaps on another number of ranks
         self._context.collective.barrier()
-        if self._keeps:
+        if self._writes_predictions:
             predicted.mkdir(exist_ok=True)
-            self._splits.tested.keep(predicted)
+            self._splits.tested.write_predictions_to(predicted)
         scores = require_finite(self._splits.test_scores(self.learner.model), self._strategy, "after training")
         self._context.gather_files(self._folder, lambda rank: f"{PREDICTED_SNAPSHOTS}/[0-9]*.{rank}.npy")
         if self._context.rank == 0:

@@ -23,9 +23,9 @@ class Evaluation(Protocol):
 
     _whole: WholeGraphs
 
-    def keep(self, folder: Path) -> None:
-        """Have what is predicted from now on written to a folder, which is there, a file a snapshot (`Objective.kept`)."""
-        self._whole.kept = folder
+    def write_predictions_to(self, folder: Path) -> None:
+        """Have what is predicted from now on written to a folder, which is there, a file a snapshot (`Objective.prediction_record`)."""
+        self._whole.predictions_folder = folder
 
     def scores(self, model: SnapshotModel, part: range) -> Mapping[str, float]:
         """Return a model's scores, by key, of predicting the held-out snapshots `part`, without training; the same on all ranks, each of

@@ -72,7 +72,7 @@ class Objective(ABC):
         snapshots and ranks. target: on the same device, as `truth`.
         """
 
-    def kept(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
+    def prediction_record(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
         """Return what is kept of predictions of a held-out snapshot for people, on the host: by default all numbers, float32 [N, outputs].
         target: as for `sums`.
         """
@@ -228,10 +228,10 @@ class LinkPrediction(Objective):
 
     def sums(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Return AP, AUC and MRR of a held-out snapshot's edges, and for each how many snapshots have it, float64 [5]."""
-        scores = self.kept(predicted, target)
+        scores = self.prediction_record(predicted, target)
         return torch.from_numpy(score_sums(scores[:, 0], scores[:, 1:])).to(predicted.device)
 
-    def kept(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
+    def prediction_record(self, predicted: Tensor, target: Tensor) -> NDArray[Any]:
         """Return the scores of a held-out snapshot's edges and of their negatives, float64 [E, 2 + ranked]; -inf where there is none."""
         source, ends = target[:, 0].repeat_interleave(target.shape[1] - 1), target[:, 1:]
         logits = pair_logits(predicted.detach(), source, ends.clamp(min=0).flatten()).view(ends.shape)

@@ -67,7 +67,7 @@ class WholeGraphs:
         self.material = material
         self.hyper = hyper
         self.context = context
-        self.kept: Path | None = None
+        self.predictions_folder: Path | None = None
 
     def fold(self, model: SnapshotModel, group: range) -> Fold:
         """Return on which rows consecutive snapshots are evaluated from the zero state: nodes without edges in all of them are one row,
@@ -99,13 +99,13 @@ class WholeGraphs:
 
     def sums(self, model: SnapshotModel, output: Tensor, goal: int, fold: Fold = UNFOLDED) -> Tensor:
         """Return the sums from which predictions of snapshot number `goal`, read out of outputs [N, H] or of a fold's rows, are scored
-        (`Objective.sums`). Where a folder `kept` is set, what is kept of them goes there, a file a snapshot.
+        (`Objective.sums`). Where `predictions_folder` is set, they are written there (`Objective.prediction_record`), a file a snapshot.
         """
         predicted, truth = self.predict(model, output, fold), self.material.truth(goal).to(self.context.device)
-        if self.kept is not None:
+        if self.predictions_folder is not None:
             content = io.BytesIO()
-            np.save(content, self.material.objective.kept(predicted, truth))
-            write_atomically(self.kept / f"{goal:06d}.{self.context.rank}.npy", content.getvalue())
+            np.save(content, self.material.objective.prediction_record(predicted, truth))
+            write_atomically(self.predictions_folder / f"{goal:06d}.{self.context.rank}.npy", content.getvalue())
         return self.material.objective.sums(predicted, truth)
 
     def no_sums(self) -> Tensor:

@@ -18,13 +18,13 @@ ROOTS = 1 << 14  # read at once, however many negatives an event is ranked again
 
 
 @torch.no_grad()
-def evaluate(program: EventProgram, kept: Path | None = None) -> dict[str, float]:
+def evaluate(program: EventProgram, file: Path | None = None) -> dict[str, float]:
     """Return a trained model's scores of the test events, by key, in batches of the training's size, on whichever ranks.
 
     Called on every rank.
 
     Node memory goes on, the model does not train. Each destination is compared with one fixed negative (AP, AUC) and ranked against others
-    (MRR); where labels are predicted, those are scored. kept: file that rank 0 writes the predictions to.
+    (MRR); where labels are predicted, those are scored. file: that rank 0 writes the predictions to.
     """
     data = program.data
     steps = program.steps.for_evaluation()
@@ -46,8 +46,8 @@ def evaluate(program: EventProgram, kept: Path | None = None) -> dict[str, float
             predictions.add(part, steps.forward(batch))
         _write(program, deal, iteration)
     predictions.all_reduce(program.collective)
-    if kept is not None and program.rank == 0:
-        predictions.save(kept)
+    if file is not None and program.rank == 0:
+        predictions.save(file)
     return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 

@@ -23,7 +23,7 @@ class BestPlans(Plans):
         self._folder = Path(job.out)
         self._context = context
         self._patience = job.settings.patience
-        self._keeps = job.settings.keeps
+        self._writes_predictions = job.settings.writes_predictions
         self._validates, self._saves = validates, validates or state
 
     def after_epoch(self, scores: Sequence[Mapping[str, float]]) -> bool:

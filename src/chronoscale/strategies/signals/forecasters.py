@@ -92,4 +92,4 @@ def saved_bytes(shape: ModelShape, nodes: int, edges: int, windows: Count, windo
     nodes, edges: of the sensor graph. window, horizon: steps read and predicted.
     """
     work = _work(shape, nodes, edges, window, horizon)
-    return 4 * (work.saved * windows + work.kept)
+    return 4 * (work.saved * windows + work.saved_once)

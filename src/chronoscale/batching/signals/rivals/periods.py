@@ -116,10 +116,10 @@ def autocorrelation(x: Float64) -> Float64:
     mean, middle = filled.sum(0) / count, step.sum(0) / count
     away = np.where(there, np.arange(len(x))[:, None] - middle, 0)
     slope = (away * filled).sum(0) / np.maximum((away**2).sum(0), 1)
-    rest = np.where(there, x - mean - slope * away, 0)
-    power = (rest**2).sum(0) / count
+    residuals = np.where(there, x - mean - slope * away, 0)
+    power = (residuals**2).sum(0) / count
     changes = power > 1e-12 * np.maximum(mean**2, 1e-300)
-    products, pairs = _lagged(rest[:, changes]), _lagged(there[:, changes].astype(np.float64)).round()
+    products, pairs = _lagged(residuals[:, changes]), _lagged(there[:, changes].astype(np.float64)).round()
     mean_products = np.divide(products, pairs, out=np.zeros_like(products), where=pairs > 0)
     return (mean_products / power[changes]).mean(1) if changes.any() else np.zeros(len(x))
 

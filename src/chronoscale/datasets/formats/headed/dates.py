@@ -104,13 +104,13 @@ def _read_local(parts: pd.DataFrame, day_first: bool | None) -> tuple[Int64, str
     return _year_month_day(parts[3], month, day, parts[4]), f"dates with the {'day' if day_first else 'month'} first"
 
 
-def _year_month_day(year: pd.Series[str], month: pd.Series[str], day: pd.Series[str], rest: pd.Series[str]) -> Int64:
-    """Return the ticks of dates by their parts, [M] each; years have four digits, or two; rest: the time of day, missing where none is."""
+def _year_month_day(year: pd.Series[str], month: pd.Series[str], day: pd.Series[str], clock: pd.Series[str]) -> Int64:
+    """Return the ticks of dates by their parts, [M] each; years have four digits, or two; clock: the time of day, missing where none is."""
     years = year.astype(int)
     years = years.where(year.str.len() == 4, years + np.where(years < CENTURY, 2000, 1900))
     text = years.astype(str) + "-" + month.str.zfill(2) + "-" + day.str.zfill(2)
-    rest = rest.fillna("")
-    return _ticks(_iso(text.where(rest == "", text + " " + rest)))
+    clock = clock.fillna("")
+    return _ticks(_iso(text.where(clock == "", text + " " + clock)))
 
 
 def _iso(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
@@ -144,13 +144,13 @@ def _ticks(dates: pd.Series[pd.Timestamp]) -> Int64:
 
 def dates_among(names: list[str]) -> list[int]:
     """Return the indices of the names, of a table's columns say, that are dates; [] where some that look like dates are none."""
-    found = [index for index, name in enumerate(names) if LIKE_A_DATE.match(name)]
-    if not found:
+    dated = [index for index, name in enumerate(names) if LIKE_A_DATE.match(name)]
+    if not dated:
         return []
     try:
-        read_dates(np.array([names[index] for index in found], object))
+        read_dates(np.array([names[index] for index in dated], object))
     except Undecided:
         pass
     except NoDates:
         return []
-    return found
+    return dated

@@ -41,7 +41,7 @@ def build_events(table: HeadedTable, roles: EventRoles, options: TimeOptions, ap
     times = None if roles.time is None else read_times(path, roles.time, options)
     columns: dict[str, NDArray[Any]] = {}
     columns["src"], columns["dst"], names = _number_ends(roles, apart)
-    columns["time"] = np.arange(table.rows, dtype=np.int64) if times is None else times.kept
+    columns["time"] = np.arange(table.rows, dtype=np.int64) if times is None else times.stored
     if not roles.named:
         _require_plausible(table, roles, times, columns, order == "sort")
     account: dict[str, str | list[str]] = {**describe_columns(table, "events", _roles_by_column(roles)), "nodes": _nodes(roles, apart)}
@@ -122,12 +122,12 @@ def _require_plausible(
     table: HeadedTable, roles: EventRoles, times: Times | None, columns: Mapping[str, NDArray[Any]], sorts: bool
 ) -> None:
     chosen = {"src": roles.src, "dst": roles.dst, **({} if times is None or roles.time is None else {"time": roles.time})}
-    held = {role: EventColumn(column.place - 1, column.label, columns[role], column.entry(0)) for role, column in chosen.items()}
+    shown = {role: EventColumn(column.place - 1, column.label, columns[role], column.entry(0)) for role, column in chosen.items()}
 
     def spell(choice: Mapping[str, int]) -> dict[str, str]:
         return {role: table.columns[place].option for role, place in choice.items()}
 
-    require_plausible_events(table.paths[0], held, spell, sorts)
+    require_plausible_events(table.paths[0], shown, spell, sorts)
 
 
 def _roles_by_column(roles: EventRoles) -> dict[int, str]:

@@ -46,7 +46,7 @@ def choose_roles(table: HeadedTable, named: NamedColumns, family: Family | None,
     return _find_reading_roles(table, named, bool(of_readings))
 
 
-def _find_reading_roles(table: HeadedTable, named: NamedColumns, asked: bool) -> ReadingRoles:
+def _find_reading_roles(table: HeadedTable, named: NamedColumns, rows_are_steps: bool) -> ReadingRoles:
     sensor = table.find("sensor", named.sensor) if named.sensor else None
     if sensor is None:
         sensor = _choose_sensor(table, [one for one in table.columns if means(one.name, SENSORS) and one.name != named.time])
@@ -54,12 +54,12 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, asked: bool) ->
     if named.values:
         values = tuple(table.find("values", name) for name in named.values)
         return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
-    rest = [one for one in table.columns if one is not sensor and one is not time and not _is_row_number(one)]
+    others = [one for one in table.columns if one is not sensor and one is not time and not _is_row_number(one)]
     if sensor is None and time is not None:
-        sensor = _choose_sensor(table, [one for one in rest if one.kind == "text" and not one.is_mostly_numbers])
-    values = tuple(one for one in rest if one is not sensor and (one.is_mostly_numbers or (one.kind == "empty" and sensor is None)))
-    whole = sensor is not None or len(values) == len(rest)
-    if not values or not whole or (time is None and not asked):
+        sensor = _choose_sensor(table, [one for one in others if one.kind == "text" and not one.is_mostly_numbers])
+    values = tuple(one for one in others if one is not sensor and (one.is_mostly_numbers or (one.kind == "empty" and sensor is None)))
+    whole = sensor is not None or len(values) == len(others)
+    if not values or not whole or (time is None and not rows_are_steps):
         raise unclear_columns(table, time)
     return ReadingRoles(sensor, time, values, False)
 

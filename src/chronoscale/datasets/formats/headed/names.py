@@ -64,6 +64,6 @@ def _short_texts(column: Column, meaning: str) -> pa.Array:
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     if lengths.max(initial=0) > LONGEST:
         row = int(np.argmax(lengths > LONGEST))
-        found = f"a text of {lengths[row]:,} characters, '{column.entry(row)}…'"
-        raise column.row_error(row, f"{column.label}: expected a {meaning} of at most {LONGEST} characters, found {found}")
+        entry = f"a text of {lengths[row]:,} characters, '{column.entry(row)}…'"
+        raise column.row_error(row, f"{column.label}: expected a {meaning} of at most {LONGEST} characters, found {entry}")
     return texts

@@ -67,10 +67,10 @@ def build_signal(table: HeadedTable, roles: ReadingRoles, options: ReadingOption
         require_sensor_names(table, roles.sensor, roles.time)
     times = None if roles.time is None else read_times(path, roles.time, options.times)
     if roles.sensor is not None and times is not None:
-        values, steps, sensors, said = _read_long(table, roles, times, options.step)
+        values, steps, sensors, columns = _read_long(table, roles, times, options.step)
     else:
-        values, steps, sensors, said = _read_wide(table, roles, times, options.step)
-    account = dict(said)
+        values, steps, sensors, columns = _read_wide(table, roles, times, options.step)
+    account = dict(columns)
     account["time"] = "a row is a step: no column holds times" if times is None or steps is None else _describe(times, steps)
     if steps is not None and steps.gaps:
         account["gaps"] = steps.gaps

@@ -77,21 +77,21 @@ def find_ends(table: HeadedTable, named: NamedColumns) -> tuple[Column, Column, 
     if src is not None and dst is not None:
         apart = any(means(src.name, pair.sources) and means(dst.name, pair.destinations) and pair.apart for pair in PAIRS)
         return src, dst, apart
-    found: dict[tuple[int, int], tuple[Column, Column, bool]] = {}
+    pairs: dict[tuple[int, int], tuple[Column, Column, bool]] = {}
     for pair in PAIRS:
         sources = [src] if src else [one for one in table.columns if means(one.name, pair.sources) and one is not dst]
         destinations = [dst] if dst else [one for one in table.columns if means(one.name, pair.destinations) and one is not src]
         for one in sources:
             for other in destinations:
                 if one is not other:
-                    found.setdefault((one.place, other.place), (one, other, pair.apart))
-    if len(found) > 1:
-        answers = [Answer(f"{one.name} to {other.name}", {"src": one.option, "dst": other.option}) for one, other, _ in found.values()]
+                    pairs.setdefault((one.place, other.place), (one, other, pair.apart))
+    if len(pairs) > 1:
+        answers = [Answer(f"{one.name} to {other.name}", {"src": one.option, "dst": other.option}) for one, other, _ in pairs.values()]
         raise Question(table.paths[0], "several pairs of columns may be sources and destinations", *answers[:4])
-    if not found and (src or dst):
+    if not pairs and (src or dst):
         lacking = "dst" if src else "src"
         raise UserError(f"{table.paths[0]}: no column is named like a {_END[lacking]}; say {lacking}=NAME, of {table.names}")
-    return next(iter(found.values()), None)
+    return next(iter(pairs.values()), None)
 
 
 _END = {"src": "source", "dst": "destination"}
@@ -102,8 +102,8 @@ def find_time(table: HeadedTable, named: NamedColumns, taken: Sequence[Column]) 
     none. taken: columns with another role. Raises Question where several columns may be it."""
     if named.time:
         return table.find("time", named.time)
-    rest = [column for column in table.columns if column not in taken and column.kind != "empty"]
-    candidates = [column for column in rest if means(column.name, column_names.TIMES)] or [one for one in rest if looks_like_dates(one)]
+    others = [column for column in table.columns if column not in taken and column.kind != "empty"]
+    candidates = [column for column in others if means(column.name, column_names.TIMES)] or [one for one in others if looks_like_dates(one)]
     if len(candidates) > 1 and len(dates := [column for column in candidates if looks_like_dates(column)]) == 1:
         candidates = dates
     if len(candidates) > 1:
@@ -123,16 +123,16 @@ def find_event_roles(table: HeadedTable, named: NamedColumns, ends: tuple[Column
         if option:
             roles[role] = table.find(role, option)
         else:
-            rest = [column for column in table.columns if column not in [*roles.values()] and means(column.name, words)]
-            roles[role] = rest[0] if len(rest) == 1 else None
+            others = [column for column in table.columns if column not in [*roles.values()] and means(column.name, words)]
+            roles[role] = others[0] if len(others) == 1 else None
     taken = [column for column in roles.values() if column is not None]
-    rest = [column for column in table.columns if column not in taken]
+    others = [column for column in table.columns if column not in taken]
     if named.features == (ALL,):
-        features = [column for column in rest if column.is_numeric]
+        features = [column for column in others if column.is_numeric]
     elif named.features:
         features = [table.find("features", name) for name in named.features]
     else:
-        features = [one for one in rest if column_names.is_feature(one.name) and one.is_numeric]
+        features = [one for one in others if column_names.is_feature(one.name) and one.is_numeric]
     for column in (taken := [*taken, *features]):
         if taken.count(column) > 1:
             raise UserError(f"{table.paths[0]}: {column.label} has two roles; each column has one")

@@ -60,8 +60,8 @@ def find_steps(path: Path, column: Column, times: Times, period: str | None) -> 
     """
     distinct, places = np.unique(times.ticks, return_inverse=True)
     if len(distinct) < 2:
-        said = f"{column.label}, which is read as the time, is {times.show(0)} in every row; readings need two times or more"
-        raise UserError(f"{path}: {said}: say which column holds them, as in time=NAME")
+        sentence = f"{column.label}, which is read as the time, is {times.show(0)} in every row; readings need two times or more"
+        raise UserError(f"{path}: {sentence}: say which column holds them, as in time=NAME")
     if period is not None:
         return _chosen_steps(path, times, period)
     steps = _even_steps(distinct, times, places)
@@ -138,8 +138,8 @@ def _moments(ticks: Numbers, per_second: int) -> CalendarTimes | None:
     if not per_second:
         return None
     if ticks.dtype.kind == "i":
-        whole, rest = np.divmod(ticks, per_second)
-        return np.asarray((whole * MICROSECONDS + rest * MICROSECONDS // per_second).astype("datetime64[us]"))
+        whole, remainder = np.divmod(ticks, per_second)
+        return np.asarray((whole * MICROSECONDS + remainder * MICROSECONDS // per_second).astype("datetime64[us]"))
     return np.asarray(np.round(ticks / per_second * MICROSECONDS).astype(np.int64).astype("datetime64[us]"))
 
 

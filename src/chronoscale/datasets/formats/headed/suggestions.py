@@ -32,8 +32,8 @@ def require_header(table: HeadedTable) -> None:
     if not above_dates and not (above_numbers and all(column.kind == "text" for column in table.columns if not is_number(column.name))):
         return
     time = above_dates[0] if above_dates else min(2, len(table.columns) - 1)
-    rest = [place for place in range(len(table.columns)) if place != time]
-    places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*rest[:2], time], strict=False)}
+    others = [place for place in range(len(table.columns)) if place != time]
+    places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*others[:2], time], strict=False)}
     events = Answer("it is the first row", {"header": "false", **places})
     meant = Answer("it is a header, of readings", {"as": "readings"})
     raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", events, meant)
@@ -51,9 +51,9 @@ def require_times_in_rows(table: HeadedTable) -> None:
 
 def suggest_events(table: HeadedTable, time: Column | None) -> Answer:
     """Return the options that read a table as events between what its first two columns beside the time hold."""
-    rest = [column for column in table.columns if column is not time and column.kind in ("integer", "text")]
-    rest = [*rest, *(column for column in table.columns if column is not time and column not in rest)]
-    options = {role: column.option for role, column in zip(("src", "dst"), rest, strict=False)}
+    others = [column for column in table.columns if column is not time and column.kind in ("integer", "text")]
+    others = [*others, *(column for column in table.columns if column is not time and column not in others)]
+    options = {role: column.option for role, column in zip(("src", "dst"), others, strict=False)}
     return Answer("events", options | ({} if time is None else {"time": time.option}))
 
 

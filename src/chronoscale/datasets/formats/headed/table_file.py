@@ -118,14 +118,14 @@ def _read_file(path: Path, layout: TextLayout) -> _TableFile:
             begin = file.read(4)
         start = begin.decode("ascii", "replace").lstrip("\ufeff\ufffd \t\r\n")[:1]
         if begin == PARQUET:
-            found = _read_parquet(path)
+            table = _read_parquet(path)
         elif start in ("{", "["):
-            found = _read_json(path, start)
+            table = _read_json(path, start)
         else:
-            found = _read_text(path, layout)
-        if found.data.column_names:  # which are decoded here
-            found.data.validate(full=True)
-        return found
+            table = _read_text(path, layout)
+        if table.data.column_names:  # which are decoded here
+            table.data.validate(full=True)
+        return table
     except DAMAGED as error:
         raise damage_error(path, error) from None
     except pa.ArrowException as error:
@@ -153,8 +153,8 @@ def _read_json(path: Path, begin: str) -> _TableFile:
         if begin == "{":
             data = _read_lines(path, None)
             if any(pa.types.is_timestamp(field.type) for field in data.schema):  # as text, since their zones are lost
-                kept = pa.schema([(one.name, pa.string() if pa.types.is_timestamp(one.type) else one.type) for one in data.schema])
-                data = _read_lines(path, kept)
+                as_text = pa.schema([(one.name, pa.string() if pa.types.is_timestamp(one.type) else one.type) for one in data.schema])
+                data = _read_lines(path, as_text)
             return _TableFile("JSON lines", data, place)
         entries = json.loads(read_bytes(path))
         if not all(isinstance(entry, dict) for entry in entries):

@@ -35,13 +35,13 @@ class Times:
     zoned: bool = False
 
     @property
-    def kept(self) -> Int64 | Float64:
+    def stored(self) -> Int64 | Float64:
         """Times as an event stream keeps them, [M]: seconds since 1970, int64 where all are whole, else float64; or the numbers as they
         stand."""
         if self.per_second <= 1:
             return self.ticks
-        whole, rest = np.divmod(self.ticks, self.per_second)
-        return whole.astype(np.int64) if not rest.any() else whole + rest / self.per_second
+        whole, remainder = np.divmod(self.ticks, self.per_second)
+        return whole.astype(np.int64) if not remainder.any() else whole + remainder / self.per_second
 
     @property
     def span(self) -> str:
@@ -64,7 +64,7 @@ class Times:
         if not self.per_second:
             return f"{self.form}, {self.span}"
         zone = "in UTC" if self.zoned or "since 1970" in self.form else "taken as UTC, for they have no zone"
-        fractions = "" if self.kept.dtype.kind == "i" else " with fractions"
+        fractions = "" if self.stored.dtype.kind == "i" else " with fractions"
         return f"{self.form}, {self.span}; kept in seconds{fractions}, {zone}"
 
 
@@ -136,13 +136,13 @@ def _numbers(column: Column, unit: TimeUnit | None) -> Times:
     first, last = ticks.min().item(), ticks.max().item()
     if unit is None and whole and (dates := _digits(ticks, int(first), int(last))) is not None:
         return dates
-    found = find_epoch_unit(first, last) if unit is None else unit
-    if found is None or found == "none":
+    resolution = find_epoch_unit(first, last) if unit is None else unit
+    if resolution is None or resolution == "none":
         return Times(ticks, 0, "numbers as they stand")
-    form = f"{UNIT_NAMES[found]} since 1970"
+    form = f"{UNIT_NAMES[resolution]} since 1970"
     if not whole:  # of fractions what float64 holds
-        return Times(ticks / PER_SECOND[found], 1, form)
-    return Times(ticks, PER_SECOND[found], form)
+        return Times(ticks / PER_SECOND[resolution], 1, form)
+    return Times(ticks, PER_SECOND[resolution], form)
 
 
 def _digits(ticks: Int64 | Float64, first: int, last: int) -> Times | None:

@@ -46,8 +46,8 @@ def transpose(table: HeadedTable, sensor: str | None) -> HeadedTable:
 
 
 def _find_sensor(table: HeadedTable, times: list[Column]) -> Column:
-    rest = [one for one in table.columns if one not in times and one.kind in ("integer", "text") and not one.absent.any()]
-    distinct = [one for one in rest if len(pc.unique(one.data)) == table.rows]
+    others = [one for one in table.columns if one not in times and one.kind in ("integer", "text") and not one.absent.any()]
+    distinct = [one for one in others if len(pc.unique(one.data)) == table.rows]
     candidates = [one for one in distinct if means(one.name, SENSORS)] or distinct
     if len(candidates) == 1:
         return candidates[0]

@@ -46,9 +46,9 @@ def read(path: str | Path, *, adjacency: Adjacency = None, missing: Missing = No
     description = _read_description(folder / DESCRIPTION)
     steps, nodes, channels = description.shape
     file = folder / DATA
-    expected, found = steps * nodes * channels * SMALLEST, file.stat().st_size if file.is_file() else 0
-    if expected != found or min(description.shape) < 1:
-        raise UserError(f"{file}: expected {expected:,} bytes, float32 {list(description.shape)} of {DESCRIPTION}, found {found:,}")
+    expected, size = steps * nodes * channels * SMALLEST, file.stat().st_size if file.is_file() else 0
+    if expected != size or min(description.shape) < 1:
+        raise UserError(f"{file}: expected {expected:,} bytes, float32 {list(description.shape)} of {DESCRIPTION}, found {size:,}")
     values = np.array(np.memmap(file, np.float32, "r", shape=description.shape))
     matrix_file = folder / GRAPH if adjacency is None else Path(adjacency)
     edges, weights, files = np.zeros((2, 0), np.int32), None, [DATA, DESCRIPTION]

@@ -45,13 +45,13 @@ def read(
 def _beside(path: Path, pattern: str) -> list[Path]:
     """Files beside a table whose names begin or end as its own does, `sd` or `SD`; all, where none does."""
     area = path.stem.partition("_")[0].lower()
-    found = sorted(path.parent.glob(pattern))
-    return [file for file in found if area in file.stem.lower().split("_")] or found
+    files = sorted(path.parent.glob(pattern))
+    return [file for file in files if area in file.stem.lower().split("_")] or files
 
 
 def _only(path: Path, pattern: str) -> Path:
-    found = _beside(path, pattern)
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found)
+    files = _beside(path, pattern)
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files)
         raise UserError(f"{path}: expected one {pattern} beside it, found {names or 'none'}; say which with adjacency=")
-    return found[0]
+    return files[0]

@@ -40,11 +40,11 @@ class CorrelationGraph:
         src = np.repeat(np.arange(len(matrix), dtype=np.int64), ranked.shape[1])
         dst = ranked.ravel().astype(np.int64)
         weight = matrix[src, dst]
-        kept = weight >= self.threshold  # not where there is none
-        if not kept.any():
+        strong = weight >= self.threshold  # not where there is none
+        if not strong.any():
             raise UserError(f"graph.threshold: no two sensors correlate by {self.threshold:g} in the first {training_steps:,} steps")
         note = f"correlation of the first {training_steps:,} steps: the {self.neighbours} highest of each, at least {self.threshold:g}"
-        return SensorGraph.of(src[kept], dst[kept], weight[kept], note).both_ways()
+        return SensorGraph.of(src[strong], dst[strong], weight[strong], note).both_ways()
 
     def places(self, signal: Signal) -> None:
         """Return where sensors stand: nothing says so."""

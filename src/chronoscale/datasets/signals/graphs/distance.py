@@ -42,11 +42,11 @@ class DistanceGraph:
         pairs = _pair_columns(table, self.names, signal)
         src, dst, distance, sigma, unit, passed = self._of_pairs(table, pairs, signal) if pairs else self._of_positions(signal)
         weight = gaussian_kernel(distance, sigma)
-        kept = weight >= self.threshold
-        if not kept.any():
+        strong = weight >= self.threshold
+        if not strong.any():
             raise UserError(f"{path}: no two sensors are so near that an edge weighs {self.threshold:g} (sigma {sigma:.4g}{unit})")
         note = f"distance by {path.name}{passed}: sigma {sigma:.4g}{unit}, weights of at least {self.threshold:g}"
-        return SensorGraph.of(src[kept], dst[kept], weight[kept], note)
+        return SensorGraph.of(src[strong], dst[strong], weight[strong], note)
 
     def places(self, signal: Signal) -> Positions | None:
         """Return where sensors stand, for a map; None where the file has distances."""

@@ -32,7 +32,7 @@ class NearestGraph:
     def build(self, signal: Signal, training_steps: int) -> SensorGraph:
         """Build the graph of a signal's sensors. Raises UserError for a file that does not fit them, and for too few sensors."""
         positions = read_positions(Path(self.path), self.names, signal)
-        found, distance = positions.nearest(self.neighbours)
+        neighbours, distance = positions.nearest(self.neighbours)
         try:
             sigma = self.sigma if self.sigma is not None else positions.deviation()
         except UserError as error:
@@ -40,7 +40,7 @@ class NearestGraph:
         src = np.repeat(np.arange(signal.num_nodes, dtype=np.int64), self.neighbours)
         weight = np.maximum(gaussian_kernel(distance.ravel(), sigma), np.finfo(np.float32).tiny)
         note = f"knn by {Path(self.path).name}: the {self.neighbours} nearest, both ways, sigma {sigma:.4g}{positions.unit}"
-        return SensorGraph.of(src, found.ravel(), weight, note).both_ways()
+        return SensorGraph.of(src, neighbours.ravel(), weight, note).both_ways()
 
     def places(self, signal: Signal) -> Positions:
         """Return where sensors stand, for a map."""

@@ -71,8 +71,8 @@ class Positions:
         if neighbours >= len(self.points):
             raise UserError(f"graph.neighbours: {neighbours} of each sensor, and there are {len(self.points)} sensors in all")
         tree = NearestNeighbors(n_neighbors=neighbours, metric="haversine" if self.geographic else "euclidean", algorithm="ball_tree")
-        far, found = tree.fit(self._coordinates()).kneighbors()
-        return found.astype(np.int64), far * (EARTH_KM if self.geographic else 1.0)
+        far, nearest = tree.fit(self._coordinates()).kneighbors()
+        return nearest.astype(np.int64), far * (EARTH_KM if self.geographic else 1.0)
 
     def _coordinates(self) -> Float64:
         return np.radians(self.points) if self.geographic else self.points

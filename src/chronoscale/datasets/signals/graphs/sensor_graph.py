@@ -26,8 +26,8 @@ class SensorGraph:
         order = np.lexsort((np.arange(src.size), dst, src))
         ordered = pairs[:, order]
         last = np.append((np.diff(ordered) != 0).any(0), True) if src.size else np.zeros(0, np.bool_)
-        kept = order[last]
-        return cls(pairs[:, kept].astype(np.int32), None if weight is None else weight[kept].astype(np.float32), note)
+        chosen = order[last]
+        return cls(pairs[:, chosen].astype(np.int32), None if weight is None else weight[chosen].astype(np.float32), note)
 
     def both_ways(self) -> SensorGraph:
         """Return the graph with every edge in both directions; of two weights of a pair the larger stays."""

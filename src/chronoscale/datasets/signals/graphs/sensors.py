@@ -31,7 +31,7 @@ def sensor_numbers(names: Sequence[str], signal: Signal) -> Int64:
     return np.array([places.get(name.strip(), -1) for name in names], np.int64)
 
 
-def strangers(path: Path, found: Sequence[str], signal: Signal) -> UserError:
-    """Return the error to raise where a file names none of a signal's sensors: names of both. found: those of the file."""
-    theirs, ours = (", ".join(dict.fromkeys(names[:FEW])) for names in (list(found), sensor_names(signal)))
-    return UserError(f"{path}: none of its sensors ({theirs}, …) is one of the readings' ({ours}, …)")
+def strangers(path: Path, theirs: Sequence[str], signal: Signal) -> UserError:
+    """Return the error to raise where a file names none of a signal's sensors: names of both. theirs: those of the file."""
+    in_file, in_signal = (", ".join(dict.fromkeys(names[:FEW])) for names in (list(theirs), sensor_names(signal)))
+    return UserError(f"{path}: none of its sensors ({in_file}, …) is one of the readings' ({in_signal}, …)")

@@ -43,8 +43,8 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
         if len(parts):
             print_table(parts, PARTS, as_json=False)
     if as_json and training.tested:
-        rest = [None] * (len(table) - 1)
-        tested, verdict = ([*rest, value] for value in (training.compared().to_dict("records"), list(training.verdict)))
+        blank = [None] * (len(table) - 1)
+        tested, verdict = ([*blank, value] for value in (training.compared().to_dict("records"), list(training.verdict)))
         table = table.assign(test=pd.Series(tested, dtype=object), verdict=pd.Series(verdict, dtype=object))
     elif training.tested:
         print_table(training.compared(), f"test period, {period(run.folder / FOLDER)}", as_json=False)

@@ -17,12 +17,12 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 
 
 @torch.no_grad()
-def evaluate(program: SpreadProgram, kept: Path | None = None) -> dict[str, float]:
+def evaluate(program: SpreadProgram, file: Path | None = None) -> dict[str, float]:
     """Return a trained model's scores of the test events, by key, where node memory is spread over ranks. Called on every rank.
 
     Batches have the training's size; the model does not train. Each rank predicts the events of its part; of replicas, or groups, only the
     one whose memory has seen all events predicts. Neighbours are sampled, remote rows fetched and shared nodes synchronised as in training,
-    in turn. kept: file that rank 0 writes the predictions to.
+    in turn. file: that rank 0 writes the predictions to.
     """
     program.learner.model.eval()
     if not program.hyper.validate:
@@ -36,8 +36,8 @@ def evaluate(program: SpreadProgram, kept: Path | None = None) -> dict[str, floa
     predictions.seen[:] = True
     _pass(program, part, others, predictions)
     predictions.all_reduce(program.collective)
-    if kept is not None and program.rank == 0:
-        predictions.save(kept)
+    if file is not None and program.rank == 0:
+        predictions.save(file)
     return predictions.links(data, others >= 0) if link else predictions.labels(data)
 
 

@@ -75,7 +75,7 @@ class SpreadPlans(BestPlans):
         assert best is not None
         self._program.epoch = best
         tested = require_finite(
-            evaluate(self._program, self._folder / PREDICTED if self._keeps else None), self._schedule.name, "after training"
+            evaluate(self._program, self._folder / PREDICTED if self._writes_predictions else None), self._schedule.name, "after training"
         )
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())

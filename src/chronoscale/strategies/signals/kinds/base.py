@@ -18,14 +18,14 @@ DENSE_NODES = 512  # up to here all diffusion steps are one dense matrix; above,
 @dataclass(frozen=True, slots=True)
 class ForecasterWork:
     """Counted work of a forecaster's forward pass, for cost models. For each window: `flops`, fp32 values `moved` through memory, values
-    `saved` for the backward pass; once for a batch: values `fixed` that are read (weights, the graph), and values `kept` for the backward
-    pass (matrices that are made of weights)."""
+    `saved` for the backward pass; once for a batch: values `fixed` that are read (weights, the graph), and values `saved_once` for the
+    backward pass (matrices that are made of weights)."""
 
     flops: int = 0
     moved: int = 0
     saved: int = 0
     fixed: int = 0
-    kept: int = 0
+    saved_once: int = 0
 
     def __add__(self, other: ForecasterWork) -> ForecasterWork:
         return ForecasterWork(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
