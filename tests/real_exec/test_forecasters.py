@@ -1,19 +1,15 @@
-"""Forecasters against plain dense forms in float64; their sizes and saved bytes against torch; masked errors by brute force."""
+"""Forecasters against plain dense forms in float64; their sizes and saved bytes against torch."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from chronoscale.errors import UserError
 from chronoscale.real_exec.signals.forecast import a3t as a3t_module
 from chronoscale.real_exec.signals.forecast import walks as walks_module
-from chronoscale.real_exec.signals.forecast.masked_errors import MaskedErrors, masked_sum
 from chronoscale.real_exec.signals.forecast.model import Forecaster, forecaster
 from chronoscale.real_exec.signals.forecast.walks import Walks
 from chronoscale.strategies.signals.forecasters import FORECASTERS, forecaster_shape, forward_bytes, forward_flops, saved_bytes
@@ -378,58 +374,3 @@ def test_flops_are_those_of_the_products(name: str, nodes: int, monkeypatch: pyt
         model(torch.randn(2, 6, nodes, CHANNELS))
     counted = counter.flops
     assert forward_flops(shape, nodes, edges.shape[1], 2, 6, 4) == pytest.approx(counted, rel=0.02)
-
-
-def test_mistakes() -> None:
-    with pytest.raises(UserError, match="did you mean 'dcrnn'"):
-        forecaster_shape(ModelChoice("dcrn"), 5, 1)
-    with pytest.raises(UserError, match="at most window = 4"):
-        forecaster_shape(ModelChoice("pgt-dcrnn"), 5, 1, window=4, horizon=6)
-    with pytest.raises(UserError, match="one recurrent layer"):
-        forecaster_shape(ModelChoice("pgt-dcrnn", layers=2), 5, 1)
-    with pytest.raises(UserError, match="'graph-wavenet': layers: 3 read the last 5 of a window's 12 steps; layers: 8 read all"):
-        forecaster_shape(ModelChoice("graph-wavenet", layers=3), 5, 1)
-    with pytest.raises(UserError, match="layers: 7 read the last 11 of a window's 12 steps"):
-        forecaster_shape(ModelChoice("graph-wavenet", layers=7), 5, 1)
-    assert [FORECASTERS["graph-wavenet"].least_layers(window) for window in (1, 2, 3, 4, 5, 6, 8, 13, 14)] == [1, 1, 2, 2, 3, 4, 5, 8, 9]
-    with pytest.raises(UserError, match="multiple of heads"):
-        forecaster_shape(ModelChoice("st-transformer", 6), 5, 1)
-    with pytest.raises(UserError, match="at least 1"):
-        forecaster_shape(ModelChoice("dcrnn", 0), 5, 1)
-    with pytest.raises(UserError, match="and times must be at least 1"):
-        forecaster_shape(ModelChoice("stid", times=0), 5, 2, calendar=1)
-    for name in ("dcrnn", "a3t-gcn", "st-transformer"):
-        with pytest.raises(UserError, match=f"'{name}' has no dropout, got dropout: 0.3"):
-            forecaster_shape(ModelChoice(name, dropout=0.3), 5, 2, calendar=1)
-    with pytest.raises(UserError, match="'stid' reads the time of day, and no channel of the signal tells it"):
-        forecaster_shape(ModelChoice("stid"), 5, 2)
-    shape = forecaster_shape(ModelChoice("dcrnn"), 3, 1)
-    with pytest.raises(UserError, match=r"0 \.\. 2"):
-        forecaster(shape, EDGES, None, 3, 12, 12, 0)
-    with pytest.raises(UserError, match="did you mean 'exact'"):
-        forecaster(shape, EDGES[:, :1], None, 3, 12, 12, 0, "exac")
-
-
-values = st.one_of(st.just(float("nan")), st.sampled_from([0.0, 1e-4]), st.floats(-50, 50))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.floats(-50, 50), values), min_size=1, max_size=12), st.integers(0, 12))
-def test_masked_errors(pairs: list[tuple[float, float]], cut: int) -> None:
-    prediction = torch.tensor([p for p, _ in pairs], dtype=torch.float64, requires_grad=True)
-    target = torch.tensor([t for _, t in pairs], dtype=torch.float64)
-    known = [(p, t) for p, t in pairs if t == t]
-    total, count = masked_sum(prediction, target)
-    assert int(count) == len(known)
-    assert float(total.detach()) == pytest.approx(sum(abs(p - t) for p, t in known))
-    total.backward()
-    assert prediction.grad is not None and prediction.grad.tolist() == [float((p > t) - (p < t)) if t == t else 0.0 for p, t in pairs]
-    errors = MaskedErrors.of(prediction[:cut], target[:cut]) + MaskedErrors.of(prediction[cut:], target[cut:]) + MaskedErrors()
-    large = [(p, t) for p, t in known if abs(t) > 1e-3]
-    sums = [sum(abs(p - t) for p, t in known), sum((p - t) ** 2 for p, t in known), sum(abs(p - t) / abs(t) for p, t in large)]
-    np.testing.assert_allclose(errors.sums.numpy(), [*sums, len(known), len(large)], rtol=1e-9, atol=1e-12)
-    if known:
-        assert errors.mae == pytest.approx(sums[0] / len(known))
-        assert errors.rmse == pytest.approx((sums[1] / len(known)) ** 0.5)
-    if large:
-        assert errors.mape == pytest.approx(sums[2] / len(large))
