@@ -1,5 +1,6 @@
 """One rank in this process, for tests of what comes before and after it: a process of its own takes seconds to import torch."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from chronoscale.harness.workflows.snapshots.control_plane import PLANE
 from chronoscale.real_exec.job import Job
 from chronoscale.real_exec.ranks import launch as launching
 from chronoscale.real_exec.ranks.launch import launch
@@ -40,3 +42,10 @@ def inline_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(launching, "start", start_here)
     monkeypatch.setattr(launching, "wait", wait_here)
+
+
+def wait_for_planes() -> None:
+    """Wait for the control planes of training that was lost in this process: a process of its own ends with them."""
+    for thread in threading.enumerate():
+        if thread.name == PLANE:
+            thread.join()

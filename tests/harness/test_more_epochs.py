@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import command, one_line
+from one_rank import wait_for_planes
 from stream_experiments import written
 
 from chronoscale.real_exec.training.epoch_record import epoch_records
@@ -21,6 +22,7 @@ def snapshots(experiment, inline):
 
 def train(file: object, epochs: int, expect: int = 0) -> None:
     command("train", file, "--epochs", epochs, expect=expect)
+    wait_for_planes()
 
 
 def ended(name: str, number: int = 1) -> Path:

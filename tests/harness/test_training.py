@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import command, killed_at, one_line
+from one_rank import wait_for_planes
 from planners import Slow, Uneasy, Wrong
 
 from chronoscale.errors import UserError
@@ -257,8 +257,7 @@ def test_a_lost_training_goes_on(experiment, lose, capsys):
     lose(5)
     command("train", file, "--strategy", "real-type1", expect=1)
     assert "rank 0 of 'train' was lost (SIGKILL)" in one_line(capsys)
-    for thread in [thread for thread in threading.enumerate() if thread.name == training.PLANE]:
-        thread.join()  # a command of its own would have ended with its process
+    wait_for_planes()
     goes_on(file, "lost", capsys)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from chronoscale.batching.rivals.rival import RivalScores
 from chronoscale.batching.snapshots.held_out import HeldOut
 from chronoscale.batching.snapshots.links import LinkPairs, LinkProtocol
 from chronoscale.cuda_ext.operators import row_blocks
@@ -213,15 +214,11 @@ def test_predictions_that_are_not_finite_have_no_score():
     assert aim.scores(torch.zeros(aim.terms)) == {}
 
 
-@pytest.mark.parametrize("horizon", [1, 2])
-def test_predictions_without_a_model(horizon):
-    """By sets of edges and counts over snapshots, `horizon` before and earlier."""
-    scored = objective_of(task_of("links"), GRAPHS, HYPER).rivals(SPLIT, SPLIT.test, horizon)
-    result = {one.name: one.scores for one in scored}
-    half_life = float(re.search(r"after (\S+) snapshots", scored[5].meaning)[1]) if "snapshots" in scored[5].meaning else math.inf
+def by_loops(name: str, part: range, horizon: int, half_life: float) -> dict[str, float]:
+    """Scores of a rival over the snapshots of a part, by sets of edges and counts over snapshots, `horizon` before and earlier."""
     pairs = [list(zip(s.src.tolist(), s.dst.tolist(), strict=True)) for s in GRAPHS]
 
-    def score(name: str, t: int, source: int, end: int) -> float:
+    def score(t: int, source: int, end: int) -> float:
         known = pairs[: t - horizon + 1]
         when = [at for at, edges in enumerate(known) if (source, end) in edges]
         last = max(at for at, edges in enumerate(known) if edges)
@@ -236,19 +233,45 @@ def test_predictions_without_a_model(horizon):
             "preferential attachment": float(degrees[0] * degrees[1]),
         }[name]
 
+    expected = []
+    for t in part:
+        rows = pairs_of().evaluated(t)
+        if len(rows):
+            scores = np.array([[-np.inf if end < 0 else score(t, row[0], end) for end in row[1:]] for row in rows.tolist()])
+            flat = scores[:, :2].T.ravel().round(9)  # sums in another order are no order
+            ap = average_precision_score(np.repeat([1, 0], len(rows)), flat)
+            mrr = brute_force_mrr(scores[:, 0].round(9), scores[:, 2:].round(9))
+            expected.append((ap, roc_auc_score(np.repeat([1, 0], len(rows)), flat), mrr))
+    return dict(zip(("ap", "auc", "mrr"), np.mean(expected, 0).tolist(), strict=True))
+
+
+def half_life_of(rival: RivalScores) -> float:
+    """What a rival says that its half-life is, in snapshots."""
+    number = re.search(r"after (\S+) snapshot", rival.meaning)
+    return float(number[1]) if number else math.inf
+
+
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_predictions_without_a_model(horizon):
+    scored = objective_of(task_of("links"), GRAPHS, HYPER).rivals(SPLIT, SPLIT.test, horizon)
+    result = {one.name: one for one in scored}
     for name in ("edges of the last snapshot", "EdgeBank", "times the pair was there", *list(result)[3:7:2], "preferential attachment"):
-        expected = []
-        for t in SPLIT.test:
-            rows = pairs_of().evaluated(t)
-            if len(rows):
-                scores = np.array([[-np.inf if end < 0 else score(name, t, row[0], end) for end in row[1:]] for row in rows.tolist()])
-                flat = scores[:, :2].T.ravel().round(9)  # sums in another order are no order
-                ap = average_precision_score(np.repeat([1, 0], len(rows)), flat)
-                mrr = brute_force_mrr(scores[:, 0].round(9), scores[:, 2:].round(9))
-                expected.append((ap, roc_auc_score(np.repeat([1, 0], len(rows)), flat), mrr))
-        assert result[name] == pytest.approx(dict(zip(("ap", "auc", "mrr"), np.mean(expected, 0), strict=True))), name
+        assert result[name].scores == pytest.approx(by_loops(name, SPLIT.test, horizon, half_life_of(result[name]))), name
     assert [*result][:3] == ["edges of the last snapshot", "EdgeBank", "times the pair was there"] and len(result) == 8
-    assert all(set(one) == {"ap", "auc", "mrr"} for one in result.values())
+    assert all(set(one.scores) == {"ap", "auc", "mrr"} for one in scored)
+
+
+def test_half_lives_are_those_that_validate_best():
+    """Whatever the test says of them."""
+    result = {one.name: half_life_of(one) for one in objective_of(task_of("links"), GRAPHS, HYPER).rivals(SPLIT, SPLIT.test, 1)}
+    tested = []
+    for name in ("popularity of late", "seen pair then popularity of late"):
+        periods = SPLIT.validation, SPLIT.test
+        validated, test = ({each: by_loops(name, part, 1, each)["ap"] for each in (1, 0.5, 2, 4, 8, math.inf)} for part in periods)
+        best = max(validated.values())
+        assert result[name] == next(each for each, ap in validated.items() if ap == pytest.approx(best, rel=1e-12)), validated
+        tested.append(test[result[name]] < max(test.values()))
+    assert any(tested), "the best of the validation is the best of the test"
 
 
 def test_nothing_to_learn_from_or_to_score():

@@ -57,6 +57,6 @@ class SignalPlans(BestPlans):
             scale = self._program.feed.scale
             trained = TrainedScale(windows.steps, scale.mean.tolist(), scale.deviation.tolist())
             write_atomically(self._folder / SCALE, json.dumps(asdict(trained)).encode())
-            by_step = {period: found.steps for period, found in errors.items() if found.targets}
+            by_step = {period: error.steps for period, error in errors.items() if error.targets}
             write_atomically(self._folder / HORIZON, json.dumps(by_step).encode())
             write_atomically(self._folder / TEST, json.dumps(errors["test"].scores).encode())
