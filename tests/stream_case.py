@@ -21,7 +21,7 @@ from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
-MODELS = ("tgn", "tgat", "dysat", "jodie", "apan", "graphmixer")
+MODELS = ("tgn", "tgat", "dysat", "jodie", "apan", "graphmixer", "dygformer")
 
 
 def stream(seed=0, nodes=9, events=60, edge=2, features=0, labels=False):

@@ -139,7 +139,7 @@ class StreamOracle:
 
     def mixed(self, own, near, time, slots):
         """GraphMixer: events through an MLP-Mixer, places and channels one by one; and the mean of what neighbours are."""
-        p, root = self.p, np.sqrt(self.shape.time)
+        root = np.sqrt(self.shape.time)
         tokens = [torch.zeros(self.shape.hidden).double() for _ in range(slots)]
         for place, (_, e) in enumerate(near):
             elapsed = time - self.t[e]
@@ -148,21 +148,60 @@ class StreamOracle:
                 beside.append(torch.tensor([self.decibels(elapsed) / 10]).double())
             elapsed = self.decibels(elapsed) if self.shape.clock == "log" else elapsed / self.constants.get("clock.unit", 1.0)
             phi = torch.tensor([np.cos(np.float32(root ** (-i / root)) * float(elapsed)) for i in range(self.shape.time)]).double()
-            tokens[len(near) - 1 - place] = p["token.weight"] @ torch.cat([*beside, phi]) + p["token.bias"]
-
-        def norm(x, of):
-            return (x - x.mean()) / torch.sqrt(x.var(correction=0) + 1e-5) * p[of + ".weight"] + p[of + ".bias"]
-
-        def mlp(x, of):
-            x = p[of + ".inner.weight"] @ x + p[of + ".inner.bias"]
-            return p[of + ".outer.weight"] @ (x * (1 + torch.erf(x / np.sqrt(2))) / 2) + p[of + ".outer.bias"]
-
-        normed = [norm(x, "mixer.before") for x in tokens]
-        columns = [mlp(torch.stack([x[c] for x in normed]), "mixer.slots") for c in range(self.shape.hidden)]
+            tokens[len(near) - 1 - place] = self.linear("token", torch.cat([*beside, phi]))
+        normed = [self.norm("mixer.before", x) for x in tokens]
+        columns = [self.gelu("mixer.slots", torch.stack([x[c] for x in normed])) for c in range(self.shape.hidden)]
         tokens = [x + torch.stack([column[place] for column in columns]) for place, x in enumerate(tokens)]
-        tokens = [x + mlp(norm(x, "mixer.between"), "mixer.channels") for x in tokens]
+        tokens = [x + self.gelu("mixer.channels", self.norm("mixer.between", x)) for x in tokens]
         mean = sum(x for x, _ in near) / len(near) if near else torch.zeros_like(own)
-        return p["output.weight"] @ torch.cat([sum(tokens) / slots, own + mean]) + p["output.bias"]
+        return self.linear("output", torch.cat([sum(tokens) / slots, own + mean]))
+
+    def linear(self, of, x):
+        return self.p[of + ".weight"] @ x + self.p[of + ".bias"]
+
+    def norm(self, of, x):
+        return (x - x.mean()) / torch.sqrt(x.var(correction=0) + 1e-5) * self.p[of + ".weight"] + self.p[of + ".bias"]
+
+    def gelu(self, of, x):
+        """Two layers with a GELU between them."""
+        x = self.linear(of + ".inner", x)
+        return self.linear(of + ".outer", x * (1 + torch.erf(x / np.sqrt(2))) / 2)
+
+    def sequence(self, node, time, first):
+        """DyGFormer: (node, its features, its event's, the time encoded), of a root, then of its latest events, the oldest first."""
+        beside = self.shape.clock in ("gaps", "both")
+        none = torch.zeros(beside + (0 if self.edge is None else self.edge.shape[1])).double()
+        places = [(node, self.features[node], none, self.phi(0.0))]
+        for other, e in self.neighbours(node, first, 0, self.fanouts[0]):
+            event = [] if self.edge is None else [self.edge[e]]
+            event += [torch.tensor([self.decibels(time - self.t[e]) / 10]).double()] * beside
+            places.append((other, self.features[other], torch.cat([*event, none[:0]]), self.phi(time - self.t[e])))
+        return places
+
+    def paired(self, ends):
+        """DyGFormer: embeddings of both ends of a pair, from their sequences."""
+        patch, tokens = self.shape.patch, []
+        patches = -(-(self.fanouts[0] + 1) // patch)
+        empty = tuple(torch.zeros_like(part) for part in ends[0][0][1:])
+        for own, other in (ends, ends[::-1]):
+            whole = [*own, *[(None, *empty)] * (patches * patch - len(own))]
+            common = []
+            for name, *_ in whole:
+                counts = [sum(name is not None and name == place[0] for place in each) for each in (own, other)]
+                encoded = [torch.relu(self.linear("counts.inner", torch.tensor([float(count)]).double())) for count in counts]
+                common.append(sum(self.linear("counts.outer", x) for x in encoded))
+            for begin in range(0, len(whole), patch):
+                within = range(begin, begin + patch)
+                names = {"nodes": 1, "times": 3, "events": 2} if len(empty[1]) else {"nodes": 1, "times": 3}
+                read = [self.linear(of, torch.cat([whole[place][part] for place in within])) for of, part in names.items()]
+                tokens.append(torch.cat([*read, self.linear("counts.patches", torch.cat([common[place] for place in within]))]))
+        for block in ("blocks.0.", "blocks.1."):
+            rows = [self.linear(block + "query_key_value", self.norm(block + "before", x)).chunk(3) for x in tokens]
+            slots = [(key, value) for _, key, value in rows]
+            attended = [self.linear(block + "attended", self.attention(query, slots)) for query, _, _ in rows]
+            tokens = [x + more for x, more in zip(tokens, attended, strict=True)]
+            tokens = [x + self.gelu(block + "perceptron", self.norm(block + "between", x)) for x in tokens]
+        return [self.linear("output", sum(part) / patches) for part in (tokens[:patches], tokens[patches:])]
 
     def temporal(self, own, near, time, layer):
         p, at = self.p, f"layers.{layer}."
@@ -189,6 +228,8 @@ class StreamOracle:
     def embedding(self, node, time, first):
         """Of a root that sees the events before `first`."""
         p = self.p
+        if self.name == "dygformer":
+            return self.sequence(node, time, first)
         rows = [self.row(node, time, before, since, self.shape.layers) for since, before in self.windows(time, first)]
         if self.name == "jodie":
             return (1 + p["projection"] * self.scaled(time - self.heard(node))) * rows[0]
@@ -200,6 +241,8 @@ class StreamOracle:
 
     def score(self, src, dst):
         p = self.p
+        if self.name == "dygformer":
+            src, dst = self.paired((src, dst))
         both = p["links.source.weight"] @ src + p["links.destination.weight"] @ dst + p["links.destination.bias"]
         return p["links.score.weight"][0] @ torch.relu(both) + p["links.score.bias"][0]
 

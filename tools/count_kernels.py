@@ -325,6 +325,8 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
         kind, statistics = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
+        if kind.pairwise and statistics.classes:
+            continue
         sizes = product(
             kind.depths, (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
             (1, 2)[: 1 + kind.attends], (0.0, 0.1)[: 1 + kind.drops], ((1, 0), (2, 0), (2, 1)),

@@ -332,6 +332,8 @@ def streams(folder: Path) -> Iterator[Case]:
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
         kind, known = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
+        if kind.pairwise and known.classes:
+            continue
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
         events = EventHyper(windows=windows, duration=120.0 * (windows > 1), cache_ratio=0.5)
@@ -339,6 +341,7 @@ def streams(folder: Path) -> Iterator[Case]:
         hidden, inputs, time, mails = (int(size) for size in (heads * draw.integers(2, 15), draw.integers(3, 40), *draw.integers(2, 30, 2)))
         more = {"dropout": float(draw.choice((0.0, 0.1))) * kind.drops, "clock": str(draw.choice(CLOCKS)) if kind.clock else CLOCKS[0]}
         layers = int(draw.integers(1, 1 + len(kind.depths))) if kind.aggregates else 1
+        more["patch"] = 1 + number % 3 * kind.pairwise
         choice = ModelChoice(name, hidden, layers, inputs, heads=heads, time=time, mails=2 + mails // 4, **more)  # type: ignore[arg-type]
         shape = shape_for(choice, statistics, hyper)
         work = Workload("w", statistics, shape, hyper)

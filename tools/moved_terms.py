@@ -72,6 +72,8 @@ LAYERS = crossed(SLOTS) + crossed(
     "edges*time edges*heads filled*heads filled*time rows*width edges*width", "log both dropout first*dropout upper"
 )
 LAYERS += crossed("nodes*given nodes*hidden nodes*width rows*width edges*width filled*width given*hidden", "features*lowest")
+LAYERS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*places rows*places*time rows*places*width rows*places*slot")
+LAYERS += crossed("width*hidden*patch time*hidden*patch slot*hidden*patch")
 LAYERS += crossed("edges*hidden rows*hidden", "dropout first*dropout") + crossed("edges*hidden")
 UPDATE = crossed("rows rows*hidden rows*mail rows*time rows*given hidden*hidden hidden*mail hidden*time", "1")
 UPDATE += crossed(
@@ -81,6 +83,9 @@ ROOTS = crossed(
     "1 rows rows*hidden hidden*hidden rows*outputs rows*given hidden given*hidden rows*hidden*windows rows*heads*windows", "1 later"
 )
 ROOTS += crossed("rows rows*hidden hidden*hidden", "features")
+ROOTS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*patches*patches*heads rows*places rows*places*places rows*places*hidden")
+ROOTS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*patches*patches*heads", "dropout first*dropout")
+ROOTS += crossed("hidden*hidden*beside hidden*hidden*patch places*hidden places*hidden*patch rows*hidden*beside")
 ROOTS += crossed("rows*heads*windows*windows rows*hidden*windows", "1 dropout first*dropout")
 EVENTS = {
     "AGGREGATE": LAYERS, "MEMORY_UPDATE": UPDATE, "FORWARD": ROOTS, "OPTIMIZE": GROUPS["OPTIMIZE"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream_oracle import StreamOracle
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -19,6 +22,7 @@ from chronoscale.cuda_ext.operators import encoding, gates, slots
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.memory_rows import MemoryRows
+from chronoscale.real_exec.streams.models import dygformer
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
@@ -32,12 +36,15 @@ CASES = [(name, layers) for name, kind in STREAM_MODELS.items() for layers in ki
 MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
 
 
-def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0) -> StreamShape:
-    return stream_shape(ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3), features, edge, outputs, WINDOWS, FANOUTS[0])
+def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, **other: Any) -> StreamShape:
+    choice = ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3, **other)
+    return stream_shape(choice, features, edge, 0 if STREAM_MODELS[name].pairwise else outputs, WINDOWS, FANOUTS[0])
 
 
-def build(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, dropout: float = 0.0) -> StreamModel:
-    model = stream_model(shape_of(name, layers, features, edge, outputs), 5, dropout).double()
+def build(
+    name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, dropout: float = 0.0, **other: Any
+) -> StreamModel:
+    model = stream_model(shape_of(name, layers, features, edge, outputs, **other), 5, dropout).double()
     model.standardise(2.0, 3.0)
     return model
 
@@ -143,6 +150,33 @@ def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int,
         )
 
 
+@pytest.mark.parametrize(("patch", "clock"), [(2, "linear"), (3, "log"), (9, "gaps")])
+def test_patches_are_the_oracles(patch: int, clock: str) -> None:
+    """Of some places each, the last one's empty; or of all of a sequence."""
+    model = build("dygformer", features=FEATURES, edge=EDGE if patch < 3 else 0, patch=patch, clock=clock)
+    assert model.shape.patches == {2: 2, 3: 2, 9: 1}[patch] and model.shape.parameters == sum(p.numel() for p in model.parameters())
+    batch = Given(model)
+    expected = batch.oracle.logits(batch.first, batch.last, batch.others)
+    torch.testing.assert_close(logits_of(model, batch), expected)
+    with torch.no_grad(), mock.patch.object(dygformer, "PAIRS", 7):  # two events at once
+        torch.testing.assert_close(logits_of(model, batch), expected.detach())
+
+
+def test_a_sequence_of_equal_rows_is_known_by_its_nodes() -> None:
+    """Rows that repeat nodes, as slots have them, give the scores of a row a node."""
+    model = build("dygformer", features=FEATURES)
+    batch = Given(model)
+    (tree,) = batch.trees()
+    rows, sizes = torch.from_numpy(batch.features), [len(level) for level in tree.levels]
+    apart = Tree([*torch.arange(sum(sizes)).split(sizes)], tree.hops, tree.levels)
+    repeated = torch.cat([rows[level] for level in tree.levels])
+    result = [through(model, *each, batch.waited()) for each in ((rows, [tree]), (repeated, [apart]))]
+    scores = [model.score(each[:2], each[2:6].view(2, 2, -1)) for each in result]
+    torch.testing.assert_close(*scores)
+    unnamed = through(model, repeated, [apart._replace(names=None)], batch.waited())
+    assert not torch.equal(model.score(unnamed[:2], unnamed[2:6].view(2, 2, -1)), scores[0])
+
+
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(case=st.sampled_from(CASES), seed=st.integers(0, 1000), batches=st.integers(0, 5))
@@ -241,7 +275,8 @@ def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
         def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
             rows = model.inputs(features, None if pending is None else model.update(pending))
             result = through(model, rows, trees, waited)
-            return model.score(result[:2], result[2:6].view(2, 2, -1)), model.classify(result)
+            scores = model.score(result[:2], result[2:6].view(2, 2, -1))
+            return scores, model.classify(result) if model.shape.outputs else scores
 
     def run(features: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor]:
         state = {f"model.{name}": parameter for name, parameter in zip(names, parameters, strict=True)}
@@ -339,7 +374,7 @@ def test_flops_are_those_of_the_products(name: str, layers: int, features: int, 
     with FlopCounterMode(display=False) as counter:
         result = model.embed([below[0]] * shape.windows, batch.waited())
     assert counter.get_total_flops() == embed_work(shape, roots)[0]
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):  # others are not counted
         model.score(result[:2], result[2:8].view(2, 3, -1))
     assert counter.get_total_flops() == score_work(shape, 6, 2)[0]
 
@@ -362,13 +397,22 @@ def test_work_is_counted_by_arrays() -> None:
         (ModelChoice("graphmixer", layers=2), "model 'graphmixer' has 1 layer over sampled neighbours, got layers: 2"),
         (ModelChoice("graphmixer"), "model 'graphmixer' has weights for each sampled neighbour: fanout must be at least 1, got 0"),
         (ModelChoice("jodie", layers=2), "model 'jodie' aggregates no neighbours and has no layers, got layers: 2"),
-        (ModelChoice("tgn", time=0), "model 'tgn': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0"),
+        (ModelChoice("dygformer", layers=2), "model 'dygformer' has 1 layer over sampled neighbours, got layers: 2"),
+        (
+            ModelChoice("tgn", time=0),
+            "model 'tgn': hidden, layers, heads, time, mails, patch and windows must be at least 1, inputs at least 0",
+        ),
     ],
 )
 def test_choices_that_cannot_be(choice: ModelChoice, message: str) -> None:
     with pytest.raises(UserError) as error:
         stream_shape(choice, 0, 0, 0, 1)
     assert str(error.value) == message
+
+
+def test_pairs_have_no_labels() -> None:
+    with pytest.raises(UserError, match="model 'dygformer' embeds a node beside the other end of its event, and predicts links alone"):
+        stream_shape(ModelChoice("dygformer"), 0, 0, 2, 1, 3)
 
 
 def test_widths_that_cannot_be() -> None:

@@ -130,6 +130,7 @@ class ModelChoice:
     of elapsed times; mails: how many messages a graph node's mailbox holds (APAN); dropout: share that training leaves out, of attention
     or, in forecasters, of hidden values; clock: the scale of elapsed times: gaps, linear, log or both
     (`real_exec.streams.models.clock`); published models, as studies have them, are linear. times: rows of STID's tables of times.
+    patch: places that DyGFormer reads as one.
     """
 
     name: str
@@ -143,6 +144,7 @@ class ModelChoice:
     dropout: float = 0.0
     clock: str = "linear"
     times: int = 288
+    patch: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,11 @@ class StreamModel(Model):
         "gaps", description="scale of elapsed times: over the deviation of a node's gaps, as published, in decibels, or the last two"
     )
     mails: Size = Field(10, description="mails that a node keeps, of APAN")
+    patch: Size = Field(1, description="places of a sequence, a node's own and its neighbours', that DyGFormer reads as one")
     inputs: Annotated[NonNegativeInt, Field(le=WIDEST)] = Field(
         100, description="width of random features of nodes, of models without memory, where the dataset has none; 0: zeros"
     )
-    dropout: Share = Field(0.0, description="share of the attention's weights, or of a mixer's values, that training leaves out")
+    dropout: Share = Field(0.0, description="share of the attention's weights, or of a perceptron's values, that training leaves out")
 
 
 class StreamTraining(Training):

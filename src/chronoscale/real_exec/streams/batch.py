@@ -12,6 +12,7 @@ from chronoscale.batching.streams.caching.resident_rows import BatchLoads
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.neighbourhood import Neighbourhood
 from chronoscale.cuda_ext.operators.tables import gather_rows
+from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64, Numbers
 from chronoscale.datasets.streams.event_numbers import EventNumbers
 from chronoscale.real_exec.execution.transfers import record_use, to_device
@@ -99,6 +100,13 @@ class Batch:
             self.edge_at.append(at)
         if edges.at is None:
             self.edges = None
+
+    def send_names(self, device: torch.device) -> None:
+        """Copy to the rank's device which of a sent batch's rows are of equal nodes (`Tree.names`)."""
+        names = unique_ids(self.neighbourhood.nodes)[1]
+        for number, tree in enumerate(self.trees):
+            levels = self.neighbourhood.trees[number].levels
+            self.trees[number] = tree._replace(names=[to_device(torch.from_numpy(names[level]), device) for level in levels])
 
     def expand(self, cache: FeatureCache) -> None:
         """Put the batch's features where the model reads them, on the device: from the cache there, and from what was sent.

@@ -22,6 +22,7 @@ from chronoscale.real_exec.streams.material import StreamMaterial, rows
 from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.state import NodeState
+from chronoscale.strategies.streams.models import stream_kind
 
 
 class Steps:
@@ -38,6 +39,7 @@ class Steps:
         self._sampling, self._device = sampling, context.device
         self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"
+        self._names_nodes = stream_kind(material.shape.name).pairwise
 
     def find(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
         """Sample the neighbourhood of events of a stream, on this rank; return times of its roots (nodes to embed) [R], and the
@@ -64,6 +66,8 @@ class Steps:
     def send(self, batch: Batch) -> None:
         """Copy the batch's features and indices to this rank's device."""
         batch.send(self._device)
+        if self._names_nodes and not self._sampling.unique:
+            batch.send_names(self._device)
 
     def expand(self, batch: Batch) -> None:
         """Put the batch's features where the model reads them, from the device's cache and from what was sent; the cache keeps some of
@@ -141,7 +145,7 @@ class Steps:
     def _begin(self, batch: Batch) -> None:
         """Put the rows of every level together, before the first layer."""
         if not batch.below:
-            record_use(batch.features, batch.times, *(part for tree in batch.trees for part in tree.levels))
+            record_use(batch.features, batch.times, *(part for tree in batch.trees for part in (*tree.levels, *(tree.names or ()))))
             hops = [hop for tree in batch.trees for hop in tree.hops]
             record_use(*(part for hop in hops for part in (hop.slot, hop.there, hop.elapsed, hop.edge, hop.weight)))
             nodes = self.model.inputs(batch.features, batch.memory)

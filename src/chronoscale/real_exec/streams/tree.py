@@ -29,8 +29,10 @@ class Tree(NamedTuple):
     window, oldest first.
 
     levels: L + 1 of int64 [T_k], T_k at least 1, the row of the batch's nodes that each target of the level is; level 0 are the roots.
-    hops: L, of which hop k joins level k to level k + 1.
+    hops: L, of which hop k joins level k to level k + 1. names: L + 1 of int64 [T_k], equal for equal nodes; None: levels are, for a batch
+    has each node once.
     """
 
     levels: list[Tensor]
     hops: list[Hop]
+    names: list[Tensor] | None = None

@@ -60,6 +60,9 @@ def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernel
         "mails": shape.mails,
         "given": shape.features,
         "outputs": shape.outputs,
+        "patches": shape.patches,
+        "patch": shape.patch,
+        "places": shape.patches * shape.patch,
         "parameters": shape.parameters,
     }
     return Kernels.of_model("events", model_key(shape, feeding), sizes)

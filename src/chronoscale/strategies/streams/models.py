@@ -10,6 +10,7 @@ from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.kinds.apan import APAN
 from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.dygformer import DyGFormer
 from chronoscale.strategies.streams.kinds.dysat import DySAT
 from chronoscale.strategies.streams.kinds.graphmixer import GraphMixer
 from chronoscale.strategies.streams.kinds.jodie import JODIE
@@ -22,7 +23,8 @@ __all__ = ["CLOCKS", "FP32", "STREAM_MODELS", "StreamShape", "delivers", "shape_
 
 FP32 = 4  # bytes of a number
 CLOCKS = ("gaps", "linear", "log", "both")  # scales on which elapsed times are read
-STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in (TGN(), TGAT(), DySAT(), JODIE(), APAN(), GraphMixer())}
+PUBLISHED = (TGN(), TGAT(), DySAT(), JODIE(), APAN(), GraphMixer(), DyGFormer())
+STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in PUBLISHED}
 
 
 def stream_kind(name: str) -> StreamKind:
@@ -42,13 +44,13 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
     the data (0: none).
 
     outputs: classes of nodes, 0 without a classifier. windows: of a model that has some (DySAT). fanout: sampled neighbours of a root, of a
-    model with weights for each (GraphMixer). Where nodes have no features, models without memory read `inputs` random ones, or, with 0,
-    zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the model cannot have.
+    model with weights for each (GraphMixer, DyGFormer). Where nodes have no features, models without memory read `inputs` random ones, or,
+    with 0, zeros. Raises UserError for an unknown name (with the nearest) and for sizes that the model cannot have.
     """
     name, hidden = choice.name, choice.hidden
     kind = stream_kind(name)
-    if min(hidden, choice.layers, choice.heads, choice.time, choice.mails, windows) < 1 or choice.inputs < 0:
-        raise UserError(f"model '{name}': hidden, layers, heads, time, mails and windows must be at least 1, inputs at least 0")
+    if min(hidden, choice.layers, choice.heads, choice.time, choice.mails, choice.patch, windows) < 1 or choice.inputs < 0:
+        raise UserError(f"model '{name}': hidden, layers, heads, time, mails, patch and windows must be at least 1, inputs at least 0")
     if not (features or choice.inputs or kind.memory or kind.clock):
         raise UserError(f"model '{name}' tells nodes by their features alone: the data have none, so inputs must be at least 1")
     if min(features, edge, outputs) < 0:
@@ -64,6 +66,8 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         raise UserError(f"model '{name}' has {some} over sampled neighbours, got layers: {choice.layers}")
     if kind.by_slot and fanout < 1:
         raise UserError(f"model '{name}' has weights for each sampled neighbour: fanout must be at least 1, got {fanout}")
+    if kind.pairwise and outputs:
+        raise UserError(f"model '{name}' embeds a node beside the other end of its event, and predicts links alone; got labels of nodes")
     edge = edge if kind.edges else 0
     features = features if kind.memory else features or choice.inputs or 1
     shape = StreamShape(
@@ -87,6 +91,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         features=features,
         dropout=choice.dropout,
         slots=fanout if kind.by_slot else 0,
+        patch=choice.patch if kind.pairwise else 1,
     )
     return replace(shape, parameters=_parameters(shape))
 

@@ -7,10 +7,10 @@ from typing import cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from chronoscale.real_exec.streams.models.base import StreamModel
 from chronoscale.real_exec.streams.models.clock import Clock
+from chronoscale.real_exec.streams.models.perceptron import Perceptron
 from chronoscale.real_exec.streams.tree import Tree
 from chronoscale.strategies.streams.kinds.graphmixer import WIDER
 from chronoscale.strategies.streams.models import StreamShape
@@ -25,19 +25,6 @@ class FixedClock(Clock):
         base = width**0.5
         self.register_buffer("frequency", torch.from_numpy(base ** -(np.arange(width) / base)).float(), False)
         self.register_buffer("phase", torch.zeros(width), False)
-
-
-class Perceptron(nn.Module):
-    """Two layers with GELU between them and dropout after each, on normalised rows: W_2 gelu(W_1 x + b_1) + b_2."""
-
-    def __init__(self, width: int, inner: int, share: float) -> None:
-        super().__init__()
-        self.inner, self.outer, self.share = nn.Linear(width, inner), nn.Linear(inner, width), share
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Map rows [..., width] to rows of the same shape."""
-        hidden = functional.dropout(functional.gelu(self.inner(rows)), self.share, self.training)
-        return functional.dropout(self.outer(hidden), self.share, self.training)
 
 
 class Mixer(nn.Module):

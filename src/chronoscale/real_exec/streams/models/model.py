@@ -9,6 +9,7 @@ import torch
 from chronoscale.errors import unknown
 from chronoscale.real_exec.streams.models.apan import APAN
 from chronoscale.real_exec.streams.models.base import StreamModel
+from chronoscale.real_exec.streams.models.dygformer import DyGFormer
 from chronoscale.real_exec.streams.models.dysat import DySAT
 from chronoscale.real_exec.streams.models.graphmixer import GraphMixer
 from chronoscale.real_exec.streams.models.jodie import JODIE
@@ -27,6 +28,7 @@ MODELS: Mapping[str, Callable[[StreamShape, float], StreamModel]] = {
     "jodie": JODIE,
     "apan": APAN,
     "graphmixer": GraphMixer,
+    "dygformer": DyGFormer,
 }
 
 
@@ -34,7 +36,7 @@ def stream_model(shape: StreamShape, seed: int, dropout: float = 0.0) -> StreamM
     """Build the untrained model of event streams that `shape` names (`tgn`, `jodie`, `my_model.py:Mine`, …). Parameters depend only on the
     shape and the seed.
 
-    dropout: of attention's weights, or of a mixer's values, in training. Raises UserError for an unknown name, and as `OwnModel`.
+    dropout: of attention's weights, and of a perceptron's values, in training. Raises UserError for an unknown name, and as `OwnModel`.
     """
     if not names_file(shape.name) and shape.name not in MODELS:
         raise unknown("model of event streams", shape.name, MODELS)

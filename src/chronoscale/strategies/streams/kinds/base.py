@@ -29,12 +29,18 @@ class StreamShape(ModelShape):
     neighbours: bool = False  # mails go to sampled neighbours, too
     features: int = 0  # of nodes that are read
     slots: int = 0  # sampled neighbours of a root, of models with weights for each slot
+    patch: int = 1  # places of a sequence that are read as one: a root and its slots
 
     @property
     def slot(self) -> int:
         """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on some clocks
         (DECIBELS), the time in decibels."""
-        return self.edge + (self.clock in DECIBELS and self.spatial in ("attention", "mixer"))
+        return self.edge + (self.clock in DECIBELS and self.spatial in ("attention", "mixer", "patches"))
+
+    @property
+    def patches(self) -> int:
+        """The number of patches of a root's sequence, which is the root and its slots."""
+        return -(-(self.slots + 1) // self.patch)
 
     def __post_init__(self) -> None:
         least = min(self.inputs, self.hidden, self.heads, self.windows), min(self.layers, self.outputs, self.parameters)
@@ -46,11 +52,12 @@ class StreamKind:
     """Kind of model on event streams (TGN, TGAT ...), as planners count it: the parts that it has, and the work and parameters that these
     add.
 
-    name: what experiments call it; source: who published it. spatial: attention, gat, mixer or none; temporal, what carries the past: gru,
-    rnn, attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded, and trains_clock, whether by trained
-    frequencies; edges: whether features of events are read; by_slot: whether a layer has weights for each sampled neighbour's place;
-    windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails (messages of events) go to sampled
-    neighbours, too. own: whether a user's file defines it.
+    name: what experiments call it; source: who published it. spatial: attention, gat, mixer, patches or none; temporal, what carries the
+    past: gru, rnn, attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded, and trains_clock, whether
+    by trained frequencies; edges: whether features of events are read; by_slot: whether a layer has weights for each sampled neighbour's
+    place; pairwise: whether a node is embedded anew beside every node that it is scored with; windowed: whether it looks at several windows
+    of time, with a tree each; neighbours: whether mails (messages of events) go to sampled neighbours, too. own: whether a user's file
+    defines it.
     """
 
     name: str
@@ -62,6 +69,7 @@ class StreamKind:
     trains_clock = True
     edges = False
     by_slot = False
+    pairwise = False
     windowed = False
     neighbours = False
     own = False
@@ -132,3 +140,9 @@ class StreamKind:
     def embed(self, shape: StreamShape, roots: Count) -> Work:
         """Count the work on `roots` nodes after the last layer, in the forward pass."""
         return Work()
+
+    def score(self, shape: StreamShape, pairs: Count, sources: Count) -> Work:
+        """Count the work of scoring `pairs` candidate links that start from `sources` different nodes."""
+        hidden = shape.hidden
+        ends = total(product(sources, hidden, hidden), product(pairs, hidden, hidden))
+        return total(ends, passes(pairs * hidden, 4), product(pairs, hidden, 1))

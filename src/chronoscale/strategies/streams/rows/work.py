@@ -44,6 +44,4 @@ def class_work(shape: StreamShape, sources: Count) -> tuple[Ints, Ints]:
 def score_work(shape: StreamShape, pairs: Count, sources: Count | None = None) -> tuple[Ints, Ints]:
     """Count flops and bytes of scoring `pairs` candidate links (part of FORWARD rows of plans) that start from `sources` different nodes
     (None: one a pair); int64."""
-    hidden = shape.hidden
-    own, other = product(pairs if sources is None else sources, hidden, hidden), product(pairs, hidden, hidden)
-    return total(own, other, passes(pairs * hidden, 4), product(pairs, hidden, 1)).counted
+    return stream_kind(shape.name).score(shape, pairs, pairs if sources is None else sources).counted
