@@ -72,6 +72,7 @@ from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
+from chronoscale.strategies.streams.kinds.base import PATCHES
 from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
@@ -107,11 +108,11 @@ SLOTS = ("1", "beside", "edges", "log", "gaps", "both", "edges*both", "parted") 
 SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout", "parted*dropout", "parted*later*dropout")
 TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
 EDGEWISE, LOADING = ["fast-none", "fast-sc", "fast-sc-te"], ["etc", "taser", "simple", "fast-compressed", "fast"]
-HOW = ("1", "cached", "compressed", "cached*compressed", "changing")
+HOW = ("1", "cached", "compressed", "cached*compressed", "changing", "named")
 FROM = product(("1", "above"), ("1", "windows"), ("1", "features", "edges", "features*edges"), HOW)
 LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in FROM]
 EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
-EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features"]
+EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features", "named"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
 GROUPED = ("groups", "shared")
 BLOCKED, WAYS = 10, [(True, False), (True, True), (False, False)]  # chunks; whether windows shrink, and predict every snapshot
@@ -325,7 +326,7 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
         kind, statistics = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
-        if kind.pairwise and statistics.classes:
+        if kind.spatial == PATCHES and statistics.classes:
             continue
         sizes = product(
             kind.depths, (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],
@@ -340,7 +341,12 @@ def streams(folder: Path) -> Iterator[dict[str, int | str]]:
             choice = ModelChoice(name, 4, layers, 4, heads=heads, time=3, mails=2, dropout=dropout, clock=clock)
             shape = shape_for(choice, statistics, hyper)
             work = Workload("w", statistics, shape, hyper)
-            planners = ["tgl-unique", *EDGEWISE * (kind.spatial == "attention"), *LOADING * plainest]
+            planners = [
+                "tgl-unique",
+                *EDGEWISE * (kind.spatial == "attention"),
+                *LOADING * plainest,
+                *["tgl", "fast-merged"] * shape.pairwise,
+            ]
             for planner in map(strategy, planners):
                 assert isinstance(planner, StreamStrategy)
                 schedule = planner.plan(work, ranks, UNUSED)

@@ -72,6 +72,7 @@ from chronoscale.strategies.snapshots.models import MODELS, model_shape
 from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
+from chronoscale.strategies.streams.kinds.base import PATCHES
 from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, ModelShape, Partition, Recency, Workload
@@ -332,7 +333,7 @@ def streams(folder: Path) -> Iterator[Case]:
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
         kind, known = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
-        if kind.pairwise and known.classes:
+        if kind.spatial == PATCHES and known.classes:
             continue
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
@@ -341,7 +342,7 @@ def streams(folder: Path) -> Iterator[Case]:
         hidden, inputs, time, mails = (int(size) for size in (heads * draw.integers(2, 15), draw.integers(3, 40), *draw.integers(2, 30, 2)))
         more = {"dropout": float(draw.choice((0.0, 0.1))) * kind.drops, "clock": str(draw.choice(CLOCKS)) if kind.clock else CLOCKS[0]}
         layers = int(draw.integers(1, 1 + len(kind.depths))) if kind.aggregates else 1
-        more["patch"] = 1 + number % 3 * kind.pairwise
+        more["patch"] = 1 + number % 3 * (kind.spatial == PATCHES)
         choice = ModelChoice(name, hidden, layers, inputs, heads=heads, time=time, mails=2 + mails // 4, **more)  # type: ignore[arg-type]
         shape = shape_for(choice, statistics, hyper)
         work = Workload("w", statistics, shape, hyper)

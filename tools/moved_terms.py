@@ -83,7 +83,8 @@ ROOTS = crossed(
     "1 rows rows*hidden hidden*hidden rows*outputs rows*given hidden given*hidden rows*hidden*windows rows*heads*windows", "1 later"
 )
 ROOTS += crossed("rows rows*hidden hidden*hidden", "features")
-ROOTS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*patches*patches*heads rows*places rows*places*places rows*places*hidden")
+ROOTS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*patches*patches*heads")
+ROOTS += crossed("rows*places rows*places*places rows*places*hidden")
 ROOTS += crossed("rows*patches*hidden rows*patches*hidden*beside rows*patches*patches*heads", "dropout first*dropout")
 ROOTS += crossed("hidden*hidden*beside hidden*hidden*patch places*hidden places*hidden*patch rows*hidden*beside")
 ROOTS += crossed("rows*heads*windows*windows rows*hidden*windows", "1 dropout first*dropout")

@@ -41,7 +41,7 @@ MODELS = {"snapshots": tuple(SNAPSHOT_MODELS), "signals": tuple(FORECASTERS), "s
 REFUSED = {  # strategies that do not take a model, by how their names begin
     "evolvegcn-h": ("dynahb", "dynagraph"),
     "gat-lstm": ("dynahb", "dynagraph", "flaredtdg", "full-history", "recent"),
-    **dict.fromkeys(("tgat", "dysat", "graphmixer"), ("tgl-dist", "mspipe", "disttgl", "memshare")),
+    **dict.fromkeys(("tgat", "dysat", "graphmixer", "dygformer"), ("tgl-dist", "mspipe", "disttgl", "memshare")),
 }
 ON_TWO_RANKS = {
     "t-gcn": ("psg", "real-g+", "esdg", "flaredtdg", "flaredtdg-remap", "dynagraph"),

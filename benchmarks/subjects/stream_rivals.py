@@ -3,7 +3,8 @@
 Features are left out: structure alone. Split 70/15/15 in time; AP and AUC against one random negative an event, MRR among 20 mixed ones,
 which are the same for all; `new`: test events that have a node never trained on. Networks are tested at the epoch of the best validation
 AP. tgn, tgat are ours, on one rank with strategy tgl-unique, by `chronoscale train`; -both with decibels beside the published encoding of
-elapsed times; -random with two layers over random features of nodes. Rivals: pyg, which needs torch_geometric (rivals=ours leaves it out),
+elapsed times; -random with two layers over random features of nodes. graphmixer and dygformer, which read sequences of events, likewise
+(rivals=sequences). Rivals: pyg, which needs torch_geometric (rivals=ours leaves it out),
 pyg-hours, which encodes time in hours; naive ones: EdgeBank, popularity, both. A pass is a seed; seconds are the median of its epochs,
 without validation.
 """
@@ -40,6 +41,10 @@ OURS: dict[str, dict[str, Any]] = {
     "tgat": {"name": "tgat", "inputs": 0, "clock": "linear"},
     "tgat-both": {"name": "tgat", "inputs": 0, "clock": "both"},
     "tgat-both-random": {"name": "tgat", "inputs": 100, "clock": "both", "layers": 2},
+}
+SEQUENCES: dict[str, dict[str, Any]] = {  # that dygformer's channels together are as wide as the others
+    "graphmixer": {"name": "graphmixer", "inputs": 0},
+    "dygformer": {"name": "dygformer", "inputs": 0, "hidden": WIDTHS["hidden"] // 4},
 }
 UNITS = {"pyg": 1.0, "pyg-hours": 3600.0}
 RANKED = 20
@@ -91,7 +96,7 @@ def networks(name: str, names: tuple[str, ...], batch: int, epochs: int, rate: f
         seeds = iter(range(setting.repeats))
         if who in UNITS:
             return partial(rival, stream, UNITS[who], given, seeds)
-        return partial(jobs.train, {**common, "model": {**WIDTHS, **OURS[who]}}, epochs, who, seeds, setting, ours)
+        return partial(jobs.train, {**common, "model": {**WIDTHS, **{**OURS, **SEQUENCES}[who]}}, epochs, who, seeds, setting, ours)
 
     return in_turns({who: contestant(who) for who in names}, setting.repeats)
 
@@ -119,7 +124,7 @@ def cases(quick: bool) -> Iterator[Case]:
         parameters = {"what": "networks", "stream": "hubs-900-25", "rivals": "ours"}
         yield Case(parameters, partial(networks, "hubs-900-25", ("tgn",), 40, 1, 1e-3))
         return
-    every = {"ours": tuple(OURS), "pyg": (*OURS, *UNITS)}
+    every = {"ours": tuple(OURS), "pyg": (*OURS, *UNITS), "sequences": tuple(SEQUENCES)}
     for name, epochs in (("uci_messages", 12), ("jodie_wikipedia", 8)):
         yield Case({"what": "naive", "stream": name}, partial(without_training, name, 200))
         for rate, (rivals, names) in product((1e-3, 1e-4), every.items()):

@@ -263,7 +263,7 @@ def test_a_stream_without_a_cut_says_what_can_be_done_with_it(experiment, capsys
         for name in ("bench", "simulate", "train", "profile"):
             command(name, "s.yaml", expect=2)
             line = one_line(capsys)
-            assert "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer train on it as it is" in line
+            assert "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer, dygformer train on it as it is" in line
             assert "`cut: {count: 1000}`" in line
 
 

@@ -22,7 +22,7 @@ from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 
-STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer train on it as it is, models on snapshots where it is cut"
+STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer, dygformer train on it as it is, models on snapshots where it is cut"
 
 
 @pytest.fixture
@@ -319,7 +319,7 @@ def test_defaults_are_those_of_streams():
     )
 
 
-@pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan", "graphmixer"])
+@pytest.mark.parametrize("name", ["tgat", "dysat", "jodie", "apan", "graphmixer", "dygformer"])
 def test_every_model_trains(experiment, inline, capsys, name):
     windows = {"windows": 2, "duration": 300} if name == "dysat" else {}
     command("train", experiment(epochs=1, model={**MODEL, "name": name}, **of(**windows)), "--json")

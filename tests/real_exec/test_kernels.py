@@ -53,6 +53,7 @@ from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.feeding import OPERATORS, StreamFeeding
 from chronoscale.strategies.streams.kernels import kernels_of
+from chronoscale.strategies.streams.kinds.base import PATCHES
 from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.workload import Hyper, ModelChoice, Partition, Recency, Workload
 
@@ -223,7 +224,9 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 LOADING = ("etc", "taser", "simple", "fast", "fast-none", "fast-sc-te", "fast-merged")
 
 
-EVENTS = product(STREAM_MODELS, ("link", "node"), (("tgl", 1), ("tgl", 2), *((name, 1) for name in LOADING)))
+TASKS = {name: ("link", "node")[: 1 + (kind.spatial != PATCHES)] for name, kind in STREAM_MODELS.items()}
+WAYS = (("tgl", 1), ("tgl", 2), *((name, 1) for name in LOADING))
+EVENTS = [(name, task, way) for name, tasks in TASKS.items() for task in tasks for way in WAYS]
 
 
 @pytest.mark.sample(13)
@@ -254,7 +257,7 @@ def test_events(clicks: Mapping[str, Path], model: str, task: str, loading: tupl
 
 
 def test_every_model_of_events_is_counted(clicks: Mapping[str, Path]) -> None:
-    names = {f"{model} {task}" for model in STREAM_MODELS for task in clicks}
+    names = {f"{model} {task}" for model, tasks in TASKS.items() for task in tasks}
     attending = {f"{model} {task} {how}" for model in ("tgat", "tgn") for task in clicks for how in OPERATORS[1:]}
     assert set(kernels.read_laws()["events"]) == names | attending
     work = stream_case.workload(clicks["link"], "tgn")

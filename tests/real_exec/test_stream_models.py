@@ -25,6 +25,7 @@ from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models import dygformer
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.tree import Hop, Tree
+from chronoscale.strategies.streams.kinds.base import PATCHES
 from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.streams.rows.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
@@ -38,7 +39,7 @@ MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
 
 def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, **other: Any) -> StreamShape:
     choice = ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3, **other)
-    return stream_shape(choice, features, edge, 0 if STREAM_MODELS[name].pairwise else outputs, WINDOWS, FANOUTS[0])
+    return stream_shape(choice, features, edge, 0 if STREAM_MODELS[name].spatial == PATCHES else outputs, WINDOWS, FANOUTS[0])
 
 
 def build(

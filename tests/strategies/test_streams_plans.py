@@ -201,7 +201,7 @@ def test_bytes_are_those_of_what_is_moved(
 ) -> None:
     """Entry by entry, of the tensors that an epoch gathers, sends and reads."""
     seen: dict[Op, list[int]] = defaultdict(list)
-    send, pending = Batch.send, Batch.send_memory
+    send, name_nodes, pending = Batch.send, Batch.send_names, Batch.send_memory
 
     def size(*tensors) -> int:  # type: ignore[no-untyped-def]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)
@@ -216,11 +216,16 @@ def test_bytes_are_those_of_what_is_moved(
         seen[Op.H2D].append(seen[Op.GATHER][-1] + seen[Op.SAMPLE][-1])
         send(self, device)
 
+    def named(self, device) -> None:  # type: ignore[no-untyped-def]
+        name_nodes(self, device)
+        seen[Op.H2D][-1] += size(*(names for tree in self.trees for names in tree.names))
+
     def read(self, device) -> None:  # type: ignore[no-untyped-def]
         seen[Op.MEMORY_READ].append(size(*self.memory_rows, self.last_update))
         pending(self, device)
 
     monkeypatch.setattr(Batch, "send", sent)
+    monkeypatch.setattr(Batch, "send_names", named)
     monkeypatch.setattr(Batch, "send_memory", read)
     folder = prepared(tmp_path, stream(features=features, labels=True), task=task)
     made, _ = one_pass(folder, model, name)

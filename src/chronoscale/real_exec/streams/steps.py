@@ -22,7 +22,6 @@ from chronoscale.real_exec.streams.material import StreamMaterial, rows
 from chronoscale.real_exec.streams.memory_rows import MemoryRows
 from chronoscale.real_exec.streams.models.model import StreamModel
 from chronoscale.real_exec.streams.state import NodeState
-from chronoscale.strategies.streams.models import stream_kind
 
 
 class Steps:
@@ -39,7 +38,7 @@ class Steps:
         self._sampling, self._device = sampling, context.device
         self.threads = context.settings.threads  # that sample; 0: those that are bound
         self._classifies = material.data.protocol.task == "node"
-        self._names_nodes = stream_kind(material.shape.name).pairwise
+        self._pairwise = material.shape.pairwise
 
     def find(self, source: IndexedStream, part: range, others: Int32, before: int, seed: int) -> tuple[Numbers, Neighbourhood]:
         """Sample the neighbourhood of events of a stream, on this rank; return times of its roots (nodes to embed) [R], and the
@@ -66,7 +65,7 @@ class Steps:
     def send(self, batch: Batch) -> None:
         """Copy the batch's features and indices to this rank's device."""
         batch.send(self._device)
-        if self._names_nodes and not self._sampling.unique:
+        if self._pairwise and not self._sampling.unique:
             batch.send_names(self._device)
 
     def expand(self, batch: Batch) -> None:

@@ -49,6 +49,7 @@ def kernels_of(workload: Workload, ranks: int, feeding: StreamFeeding) -> Kernel
         "parted": int(shape.heads > 1),
         "dropout": int(shape.dropout > 0),
         "spread": int(ranks > 1),
+        "named": int(shape.pairwise and not feeding.merged),
         "compressed": int(feeding.compressed),
         "cached": int(bool(feeding.placement)),
         "changing": int(bool(feeding.placement) and PLACEMENTS[feeding.placement].dynamic),

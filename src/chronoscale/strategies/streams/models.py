@@ -9,7 +9,7 @@ from chronoscale.batching.streams.statistics import StreamStatistics
 from chronoscale.errors import UserError, unknown
 from chronoscale.strategies.plugins import names_file
 from chronoscale.strategies.streams.kinds.apan import APAN
-from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.base import PATCHES, StreamKind, StreamShape
 from chronoscale.strategies.streams.kinds.dygformer import DyGFormer
 from chronoscale.strategies.streams.kinds.dysat import DySAT
 from chronoscale.strategies.streams.kinds.graphmixer import GraphMixer
@@ -66,7 +66,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         raise UserError(f"model '{name}' has {some} over sampled neighbours, got layers: {choice.layers}")
     if kind.by_slot and fanout < 1:
         raise UserError(f"model '{name}' has weights for each sampled neighbour: fanout must be at least 1, got {fanout}")
-    if kind.pairwise and outputs:
+    if kind.spatial == PATCHES and outputs:
         raise UserError(f"model '{name}' embeds a node beside the other end of its event, and predicts links alone; got labels of nodes")
     edge = edge if kind.edges else 0
     features = features if kind.memory else features or choice.inputs or 1
@@ -91,7 +91,7 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         features=features,
         dropout=choice.dropout,
         slots=fanout if kind.by_slot else 0,
-        patch=choice.patch if kind.pairwise else 1,
+        patch=choice.patch if kind.spatial == PATCHES else 1,
     )
     return replace(shape, parameters=_parameters(shape))
 

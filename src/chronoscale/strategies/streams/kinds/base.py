@@ -8,6 +8,7 @@ from chronoscale.errors import UserError
 from chronoscale.strategies.streams.kinds.operations import Count, Work, pairwise, passes, product, total
 from chronoscale.strategies.workload import ModelChoice, ModelShape
 
+PATCHES = "patches"  # what a model has over sampled neighbours that reads the sequences of both ends of a pair
 DECIBELS = ("gaps", "both")  # clocks on which slots of attention have elapsed times in decibels beside their encoding
 
 
@@ -35,7 +36,12 @@ class StreamShape(ModelShape):
     def slot(self) -> int:
         """The numbers of a sampled neighbour beside its row and its encoded time: features of its event, and, on some clocks
         (DECIBELS), the time in decibels."""
-        return self.edge + (self.clock in DECIBELS and self.spatial in ("attention", "mixer", "patches"))
+        return self.edge + (self.clock in DECIBELS and self.spatial in ("attention", "mixer", PATCHES))
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether a node is embedded anew beside every node that it is scored with."""
+        return self.spatial == PATCHES
 
     @property
     def patches(self) -> int:
@@ -55,9 +61,8 @@ class StreamKind:
     name: what experiments call it; source: who published it. spatial: attention, gat, mixer, patches or none; temporal, what carries the
     past: gru, rnn, attention or none. memory: whether nodes have one; clock: whether elapsed times are encoded, and trains_clock, whether
     by trained frequencies; edges: whether features of events are read; by_slot: whether a layer has weights for each sampled neighbour's
-    place; pairwise: whether a node is embedded anew beside every node that it is scored with; windowed: whether it looks at several windows
-    of time, with a tree each; neighbours: whether mails (messages of events) go to sampled neighbours, too. own: whether a user's file
-    defines it.
+    place; windowed: whether it looks at several windows of time, with a tree each; neighbours: whether mails (messages of events) go to
+    sampled neighbours, too. own: whether a user's file defines it.
     """
 
     name: str
@@ -69,7 +74,6 @@ class StreamKind:
     trains_clock = True
     edges = False
     by_slot = False
-    pairwise = False
     windowed = False
     neighbours = False
     own = False

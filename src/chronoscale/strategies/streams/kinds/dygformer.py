@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronoscale.strategies.streams.kinds.base import StreamKind, StreamShape
+from chronoscale.strategies.streams.kinds.base import PATCHES, StreamKind, StreamShape
 from chronoscale.strategies.streams.kinds.operations import Count, Work, passes, product, total
 
 BLOCKS = 2  # of the transformer
@@ -15,11 +15,10 @@ class DyGFormer(StreamKind):
 
     name = "dygformer"
     source = "Yu et al.; NeurIPS 2023"
-    spatial = "patches"
+    spatial = PATCHES
     clock = True
     edges = True
     by_slot = True
-    pairwise = True
 
     @property
     def depths(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from chronoscale.strategies.planning.builder import Builder, Columns
 from chronoscale.strategies.schedule import Ints, Lane, Op
-from chronoscale.strategies.streams.models import FP32, stream_kind
+from chronoscale.strategies.streams.models import FP32
 from chronoscale.strategies.streams.rows.phase import TRAIN, VALIDATE, BasePhase
 from chronoscale.strategies.streams.rows.work import class_work, embed_work, layer_work, score_work, update_work
 
@@ -59,7 +59,7 @@ def add_forward(builder: Builder, phase: BasePhase[Any], site: Columns, ready: I
         ]
     scored = class_work(shape, work.events) if shape.outputs else score_work(shape, work.roots - work.events, work.events)
     flops = embed_work(shape, work.roots)[0] + scored[0]
-    saved = scored[1] // 2 * (phase.step == TRAIN and stream_kind(shape.name).pairwise)  # of other models it is next to nothing
+    saved = scored[1] // 2 * (phase.step == TRAIN and shape.pairwise)  # of other models it is next to nothing
     over: Columns = {"free": held}
     sizes = {"nodes": work.roots, "rows": work.roots, "width": shape.hidden, "flops": flops}
     last = builder.add(Op.FORWARD, Lane.COMPUTE, site, sizes, over if phase.step == VALIDATE else {"alloc": saved}, where=there)

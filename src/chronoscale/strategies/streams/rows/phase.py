@@ -118,6 +118,12 @@ class Phase(BasePhase[BatchStatistics]):
         )
         return size
 
+    def names(self) -> Ints:
+        """Count the bytes that tell a model of pairs which rows of each batch are of equal nodes, where nodes are repeated; int64
+        [batches]."""
+        size: Ints = INDEX * self.work.targets.sum(1) * (self.shape.pairwise and not self.sampling.unique)
+        return size
+
 
 def gathers(shape: StreamShape) -> bool:
     """Return whether batches of events have rows of features to bring to the device, of nodes or of sampled events, for planners."""

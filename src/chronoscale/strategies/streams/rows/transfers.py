@@ -32,6 +32,7 @@ def add_fetch(builder: Builder, phase: Phase, ahead: Columns, compute: Columns) 
     if gathers(shape):
         rows: Columns = {"nodes": work.sent_nodes, "edges": work.sent_edges, "rows": sent_rows, "bytes": moved}
         read = builder.add(Op.GATHER, Lane.HOST, ahead, rows, where=there)
+    index = index + phase.names()
     held = index + phase.read()
     sizes = {"rows": sent_rows, "bytes": moved + index, "alloc": index + moved if phase.expands else held}
     launched: Columns = {"kernels": builder.kernels.count(SENT)} if phase.loading.compressed or phase.loading.placement else {}
