@@ -22,7 +22,9 @@ from chronoscale.real_exec.training.epoch_record import epoch_records
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.strategies.schedule import Op
 
-STREAM = "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer, dygformer train on it as it is, models on snapshots where it is cut"
+STREAM = (
+    "is a stream of events: tgn, tgat, dysat, jodie, apan, graphmixer, dygformer train on it as it is, models on snapshots where it is cut"
+)
 
 
 @pytest.fixture

@@ -380,6 +380,24 @@ def test_flops_are_those_of_the_products(name: str, layers: int, features: int, 
     assert counter.get_total_flops() == score_work(shape, 6, 2)[0]
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_what_pairs_keep_for_their_gradients_is_planned(dropout: float) -> None:
+    """Half of what is moved, as of layers: within a third of it."""
+    shape, events = stream_shape(ModelChoice("dygformer", 8, 1, 4, heads=2, time=20, dropout=dropout), 4, 3, 0, 1, 5), 20
+    model, places = stream_model(shape, 5, dropout), shape.patches * shape.patch
+    sequences = torch.rand(3 * events, shape.patches * 3 * shape.hidden + places, requires_grad=True)
+    sizes = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        logits = model.score(sequences[:events], sequences[events:].view(events, 2, -1))
+    kept = sum(sizes.values()) - sum(4 * parameter.numel() for parameter in model.parameters())
+    assert logits.requires_grad and 2 / 3 < kept / (score_work(shape, 2 * events, events)[1] / 2) < 3 / 2
+
+
 def test_work_is_counted_by_arrays() -> None:
     shape, rows = shape_of("tgn"), np.array([0, 5, 1 << 20])
     for work in (update_work(shape, rows), layer_work(shape, 0, rows, 10), score_work(shape, rows), embed_work(shape, rows)):

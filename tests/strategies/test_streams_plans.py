@@ -23,6 +23,7 @@ from chronoscale.strategies.schedule import Lane, Op, Schedule
 from chronoscale.strategies.streams.feeding import StreamFeeding
 from chronoscale.strategies.streams.models import STREAM_MODELS
 from chronoscale.strategies.streams.rows.phase import VALIDATE
+from chronoscale.strategies.streams.rows.work import score_work
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.trace import Trace
 from chronoscale.strategies.workload import EventHyper, Hyper
@@ -297,6 +298,17 @@ def test_a_gpus_one_thread_launches_a_batch_before_it_waits_for_the_next_ones_fe
         int(schedule.unit[t]): int(t) for t in schedule.tasks(Op.BACKWARD)
     }
     assert len(sent) > 3 and all(last[unit - 1] < task for unit, task in sent.items() if unit)
+
+
+def test_what_pairs_keep_lies_on_the_device_until_their_gradients() -> None:
+    """Of a transformer over pairs; what other models keep of their scores is next to nothing, and not counted."""
+    for model in ("dygformer", "tgat"):
+        workload = work(model, hyper(model, 9, validate=True))
+        schedule, shape = plan("tgl-unique", workload), workload.model
+        scored = (schedule.op == Op.FORWARD) & (schedule.step != VALIDATE)
+        events = schedule.nodes[scored] // 3  # a source, a destination and a negative each
+        kept = score_work(shape, 2 * events, events)[1] // 2 if model == "dygformer" else 0 * events  # type: ignore[arg-type]
+        assert schedule.alloc[scored].tolist() == kept.tolist()
 
 
 def test_a_cache_lies_on_the_device_and_says_so_where_it_does_not_fit() -> None:

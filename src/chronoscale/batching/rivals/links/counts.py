@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 
 from chronoscale.datasets.arrays import Float64, Int64
 
@@ -69,8 +68,7 @@ class FadingCounts:
         at = clock[index.events]
         self._spans = np.zeros(len(at), np.int64) if math.isinf(half_life) else (at // self._length).astype(np.int64)
         grown = np.exp2((at - self._begin(self._spans)) * self._rate)  # as if each span's beginning were now
-        sums = pd.Series(grown).groupby([index.places, self._spans]).cumsum().to_numpy()
-        self._logs = np.log2(sums) + self._begin(self._spans) * self._rate
+        self._logs = np.log2(sums_within(grown, index.places, self._spans)) + self._begin(self._spans) * self._rate
 
     def weigh(self, keys: Int64, known: Int64) -> Float64:
         """Return log2 of the faded count of each of `keys` [Q] among the first known[Q] events, at one unit of the clock after the last of
@@ -88,3 +86,16 @@ class FadingCounts:
     def _begin(self, span: Int64) -> Float64:
         """Return where spans of SPAN half-lives begin on the clock."""
         return span.astype(np.float64) * (0.0 if math.isinf(self._length) else self._length)
+
+
+def sums_within(values: Float64, *groups: Int64) -> Float64:
+    """Return the sum of each value [K] and of those before it in its group, float64 [K]. groups: int64 [K] each, of which neighbours that
+    are alike in all are of one group."""
+    changes = np.any([np.diff(group, prepend=-1) != 0 for group in groups], axis=0)
+    places = np.arange(len(values))
+    within = places - np.maximum.accumulate(np.where(changes, places, 0))
+    sums, step = values.copy(), 1  # of up to `step` values each
+    while (further := np.flatnonzero(within >= step)).size:
+        sums[further] += sums[further - step]
+        step *= 2
+    return sums
