@@ -42,9 +42,9 @@ OURS: dict[str, dict[str, Any]] = {
     "tgat-both": {"name": "tgat", "inputs": 0, "clock": "both"},
     "tgat-both-random": {"name": "tgat", "inputs": 100, "clock": "both", "layers": 2},
 }
-SEQUENCES: dict[str, dict[str, Any]] = {  # that dygformer's channels together are as wide as the others
+SEQUENCES: dict[str, dict[str, Any]] = {  # dygformer's four channels together are about as wide as the others
     "graphmixer": {"name": "graphmixer", "inputs": 0},
-    "dygformer": {"name": "dygformer", "inputs": 0, "hidden": WIDTHS["hidden"] // 4},
+    "dygformer": {"name": "dygformer", "inputs": 0, "hidden": 26},
 }
 UNITS = {"pyg": 1.0, "pyg-hours": 3600.0}
 RANKED = 20
