@@ -24,7 +24,7 @@ FORECASTER = {"model": {"name": "pgt-dcrnn", "hidden": 4}, "training": {"batch_s
 
 
 @pytest.fixture
-def forecast(tmp_path, monkeypatch, inline):
+def forecast(tmp_path, monkeypatch, inline, capsys):
     """A trained forecaster of 5 sensors with numbers of their own, whose readings of a day are missing here and there; its readings."""
     monkeypatch.chdir(tmp_path)
     signal = TrafficSignal(5, 90, seed=1).signal()
@@ -32,8 +32,11 @@ def forecast(tmp_path, monkeypatch, inline):
     missing[70:, 2] = np.arange(20)[:, None] % 3 == 0
     ids = np.array([70, 11, 905, 3, 12])
     store.save("readings", Signal(signal.values, signal.edge_index, signal.edge_weight, missing, ids))
-    Path("small.yaml").write_text(json.dumps({"dataset": {"path": "readings"}, **FORECASTER, "strategies": ["index"], "epochs": 2}))
+    data = {"path": "readings", "unit": "veh/h"}
+    Path("small.yaml").write_text(json.dumps({"dataset": data, **FORECASTER, "strategies": ["index"], "epochs": 2}))
+    capsys.readouterr()
     command("train", "small.yaml", "--ranks", "1")
+    assert "errors in veh/h at each step ahead" in capsys.readouterr().out
     return np.where(missing, np.nan, signal.values)[:, :, 0]
 
 
@@ -43,7 +46,8 @@ def test_forecasts_of_the_test_are_those_that_were_scored(forecast, suffix):
     command("predict", "runs/small-train-1", "--out", f"out/test.{suffix}", "--period", "test")
     table = pd.read_csv("out/test.csv") if suffix == "csv" else pd.read_parquet("out/test.parquet")
     windows = range(67, 84)  # the last fifth of 84
-    assert list(table) == ["time", "sensor", "ahead", "value", "truth"] and len(table) == len(windows) * 3 * 5
+    assert list(table) == ["time", "sensor", "ahead", "value", "truth", "unit"] and len(table) == len(windows) * 3 * 5
+    assert set(table["unit"]) == {"veh/h"}
     table = table.astype({"sensor": int})
     assert table["sensor"].tolist()[:5] == [70, 11, 905, 3, 12] and table["ahead"].tolist()[:6] == [1] * 5 + [2]
     assert table["time"].tolist()[::5] == [first + 4 + ahead for first in windows for ahead in range(3)]

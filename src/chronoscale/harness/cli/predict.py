@@ -46,6 +46,7 @@ def predict(
         from chronoscale.harness.publish.forecast_picture import ForecastPicture  # noqa: PLC0415 (a command's door)
         from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415
         from chronoscale.harness.runs.moved import moved  # noqa: PLC0415
+        from chronoscale.harness.keys.signals import unit_of  # noqa: PLC0415
         from chronoscale.harness.runs.start import load_experiment  # noqa: PLC0415
         from chronoscale.harness.workflows.execution_registry import execution_of  # noqa: PLC0415
         from chronoscale.real_exec.job import Job  # noqa: PLC0415
@@ -56,7 +57,10 @@ def predict(
     chosen = None if picture is None else ForecastPicture(picture)
     job = moved(Job.load(folder / FOLDER / JOB), folder)
     with stage("predicting"):
-        frames = execution_of(load_experiment(run).family).predictions(job, None if period is None else period.value)
+        experiment = load_experiment(run)
+        frames = execution_of(experiment.family).predictions(job, None if period is None else period.value)
+        if unit := unit_of(experiment):
+            frames = (frame.assign(unit=unit) for frame in frames)
         rows = write_predictions(frames if chosen is None else chosen.watch(frames), out)
         if chosen is not None:
             chosen.draw()

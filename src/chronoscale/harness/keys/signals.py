@@ -22,6 +22,7 @@ class SignalData(Data):
         None,
         description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
     )
+    unit: str = Field("", description="of the readings that are predicted, such as `mph`; predictions and errors show it")
     graph: GraphKeys | None = Field(None, description="of the sensors, built from what is at hand; without it, the file's own")
 
     @property
@@ -98,3 +99,8 @@ class SignalExperiment(Experiment):
             loss=t.loss,
             curriculum=t.curriculum,
         )
+
+
+def unit_of(experiment: Experiment) -> str:
+    """Return the unit of what an experiment predicts, as its file says; "" where it does not, or is not on a signal."""
+    return experiment.dataset.unit if isinstance(experiment, SignalExperiment) else ""
