@@ -46,7 +46,6 @@ def predict(
         from chronoscale.harness.publish.forecast_picture import ForecastPicture  # noqa: PLC0415 (a command's door)
         from chronoscale.harness.publish.prediction_file import write_predictions  # noqa: PLC0415
         from chronoscale.harness.runs.moved import moved  # noqa: PLC0415
-        from chronoscale.harness.keys.signals import unit_of  # noqa: PLC0415
         from chronoscale.harness.runs.start import load_experiment  # noqa: PLC0415
         from chronoscale.harness.workflows.execution_registry import execution_of  # noqa: PLC0415
         from chronoscale.real_exec.job import Job  # noqa: PLC0415
@@ -59,8 +58,8 @@ def predict(
     with stage("predicting"):
         experiment = load_experiment(run)
         frames = execution_of(experiment.family).predictions(job, None if period is None else period.value)
-        if unit := unit_of(experiment):
-            frames = (frame.assign(unit=unit) for frame in frames)
+        if experiment.unit:
+            frames = (frame.assign(unit=experiment.unit) for frame in frames)
         rows = write_predictions(frames if chosen is None else chosen.watch(frames), out)
         if chosen is not None:
             chosen.draw()

@@ -240,6 +240,11 @@ class Experiment(Part):
         """Hyper-parameters of the experiment that strategies plan with."""
 
     @property
+    def unit(self) -> str:
+        """Unit of what the experiment predicts; "" where it has none, or none is known."""
+        return ""
+
+    @property
     def validates(self) -> bool:
         """Whether a training of the experiment has scores on validation."""
         return self.hyper.validate

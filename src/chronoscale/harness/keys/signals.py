@@ -100,7 +100,6 @@ class SignalExperiment(Experiment):
             curriculum=t.curriculum,
         )
 
-
-def unit_of(experiment: Experiment) -> str:
-    """Return the unit of what an experiment predicts, as its file says; "" where it does not, or is not on a signal."""
-    return experiment.dataset.unit if isinstance(experiment, SignalExperiment) else ""
+    @property
+    def unit(self) -> str:
+        return self.dataset.unit

@@ -14,7 +14,6 @@ from chronoscale.harness.display.cell import Cell
 from chronoscale.harness.execute.training import run_training
 from chronoscale.harness.keys.elastic import Elastic
 from chronoscale.harness.keys.experiment import Experiment
-from chronoscale.harness.keys.signals import unit_of
 from chronoscale.harness.publish import tables
 from chronoscale.harness.publish.collect import collect
 from chronoscale.harness.runs.training_record import FOLDER, control, idle_ranks, period
@@ -53,7 +52,7 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     if as_json and len(steps):
         table = table.assign(horizon=pd.Series([*[None] * (len(table) - 1), steps.to_dict("records")], dtype=object))
     elif len(steps):
-        unit = f" in {unit_of(experiment)}" * bool(unit_of(experiment))
+        unit = f" in {experiment.unit}" * bool(experiment.unit)
         print_table(steps, f"errors{unit} at each step ahead, {period(run.folder / FOLDER)}", as_json=False)
     ranks = f"{training.ranks} {'virtual ' * experiment.virtual}rank{'s' * (training.ranks != 1)}"
     title = f"trained {len(training.epochs)} epochs on {ranks}"
