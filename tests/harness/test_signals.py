@@ -85,11 +85,15 @@ def test_every_strategy_is_simulated(experiment, capsys):
 
 
 def test_readings_of_a_file_are_marked_and_dated(experiment, inline):
-    """`missing` and `time_of_day` prepare a copy; without them the user's own folder is mapped."""
-    command("train", experiment(dataset={"path": "readings", "missing": 0, "time_of_day": 24}, strategies=["index"], epochs=1))
+    """`missing`, `time_of_day` and `day_of_week` prepare a copy; without them the user's own folder is mapped."""
+    data = {"path": "readings", "missing": 0, "time_of_day": 24, "day_of_week": 24}
+    command("train", experiment(dataset=data, strategies=["index"], epochs=1))
     stored = store.load("runs/small-train-1/data/signal")
     assert isinstance(stored, Signal)
-    assert (stored.num_channels, stored.calendar) == (2, 1) and stored.missing_count == 126 and stored.dead_sensors.tolist() == [5]
+    assert (stored.num_channels, stored.calendar) == (3, 2) and stored.missing_count == 126 and stored.dead_sensors.tolist() == [5]
+    steps = np.arange(len(stored))
+    np.testing.assert_allclose(stored.values[:, 0, 1], steps % 24 / 24, atol=1e-6)
+    np.testing.assert_allclose(stored.values[:, 0, 2], steps // 24 % 7 / 7, atol=1e-6)
     command("train", experiment("own", strategies=["index"], epochs=1))
     assert not Path("runs/own-train-1/data").exists()
 

@@ -18,9 +18,12 @@ class SignalData(Data):
 
     missing: float | None = Field(None, description="the reading that means there is none")
     time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
+    day_of_week: Size | None = Field(
+        None, description="add a channel: the day of the week, at so many steps a day, of which the first is taken for a Monday's"
+    )
     calendar: Steps | None = Field(
         None,
-        description="how many of its last channels tell the time, where the file does not say, before `time_of_day` adds one",
+        description="how many of its last channels tell the time, where the file does not say, before these two add one each",
     )
     unit: str = Field("", description="of the readings that are predicted, such as `mph`; predictions and errors show it")
     graph: GraphKeys | None = Field(None, description="of the sensors, built from what is at hand; without it, the file's own")
@@ -28,7 +31,7 @@ class SignalData(Data):
     @property
     def changed(self) -> bool:
         """Whether a key changes the readings from what they are in the file, so that they have to be stored anew."""
-        return any(given is not None for given in (self.missing, self.time_of_day, self.calendar, self.graph))
+        return any(given is not None for given in (self.missing, self.time_of_day, self.day_of_week, self.calendar, self.graph))
 
     @property
     def sources(self) -> tuple[str, ...]:
