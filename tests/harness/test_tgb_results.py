@@ -13,6 +13,10 @@ import pytest
 from command_line import command, one_line
 from tgb_files import columns_of, evaluator_mrr, masks_of, write_tgb
 
+from chronoscale.harness.runs.run_folder import Run
+from chronoscale.harness.runs.start import load_experiment
+from chronoscale.harness.workflows.streams.tgb_results import tgb_results
+
 PAGE = (Path(__file__).parents[2] / "docs" / "tgb.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = dict(BLOCK.findall(PAGE))
@@ -67,9 +71,10 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
     command("predict", "runs/wiki-train-1", "--out", "test.csv")
     table = pd.read_csv("test.csv")
     assert (1 / table["rank"]).mean() == pytest.approx(records[0]["test mrr"]) and table["event"].tolist() == np.flatnonzero(mask).tolist()
-    command("report", "runs/wiki-train-2", "--out", "one")
-    assert [record["run"] for record in json.loads(Path("one/tgb.json").read_text())] == [0]
-    assert "(one run, seed 2; TGB's leaderboard asks for five)." in json.loads(Path("one/report.json").read_text())["notes"][-1]
+    run = Run(Path("runs/wiki-train-2"))
+    alone = tgb_results([(load_experiment(run), run)])  # type: ignore[list-item]
+    assert alone is not None and [record["run"] for record in json.loads(alone.text)] == [0]
+    assert alone.sentences[0].endswith("(one run, seed 2; TGB's leaderboard asks for five).")
 
 
 def kept_best(number: int) -> int:
