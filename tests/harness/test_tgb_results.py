@@ -13,6 +13,7 @@ import pytest
 from command_line import command, one_line
 from tgb_files import columns_of, evaluator_mrr, masks_of, write_tgb
 
+from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.workflows.streams.tgb_results import tgb_results
@@ -64,17 +65,22 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
     mrr = {"validation": [r["val mrr"][0] for r in records], "test": [r["test mrr"] for r in records]}
     means = ", ".join(f"{period} MRR {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" for period, values in mrr.items())
     assert (
-        f"tgb.json: tgn on tgbl-wiki, {means} (mean and deviation of 2 runs, seeds 1, 2)." in data["notes"] and "tgb.json" in data["files"]
+        f"tgb.json: tgn on tgbl-wiki, {means} (mean and deviation of 2 runs of 'wiki', seeds 1, 2)." in data["notes"]
+        and "tgb.json" in data["files"]
     )
     said = " ".join("".join(capsys.readouterr()).split())
     assert f"Validation, ranked against published negatives with the model of epoch {kept_best(2)}, the best of 0..1: AP " in said
     command("predict", "runs/wiki-train-1", "--out", "test.csv")
     table = pd.read_csv("test.csv")
     assert (1 / table["rank"]).mean() == pytest.approx(records[0]["test mrr"]) and table["event"].tolist() == np.flatnonzero(mask).tolist()
-    run = Run(Path("runs/wiki-train-2"))
-    alone = tgb_results([(load_experiment(run), run)])  # type: ignore[list-item]
-    assert alone is not None and [record["run"] for record in json.loads(alone.text)] == [0]
-    assert alone.sentences[0].endswith("(one run, seed 2; TGB's leaderboard asks for five).")
+    runs = [Run(Path(f"runs/wiki-train-{number}")) for number in (1, 2)]
+    one, two = (load_experiment(run) for run in runs)
+    assert isinstance(one, StreamExperiment) and isinstance(two, StreamExperiment)
+    longer = one.model_copy(update={"epochs": 3})  # of another setting: no mean is over both
+    apart = tgb_results([(longer, runs[0]), (two, runs[1])])
+    assert apart is not None and [record["run"] for record in json.loads(apart.text)] == [0, 0]
+    endings = [f"one run of 'wiki', seed {seed}; TGB's leaderboard asks for five)." for seed in (1, 2)]
+    assert [said.partition(" (")[2] for said in apart.sentences] == endings
 
 
 def kept_best(number: int) -> int:

@@ -30,23 +30,24 @@ def tgb_results(runs: Sequence[tuple[StreamExperiment, Run]]) -> Attachment | No
     """Return the results of trainings that were ranked against published negatives, in the order of `runs`, as TGB's examples save them: a
     list of records. None where there are none.
 
-    A record: `model`, `data`, `run` (0, 1, … of a model and dataset), `seed`, `val mrr` (a list, which in TGB's has all epochs and here the
-    one that is tested), `test mrr`, `test_time` and `tot_train_val_time` in seconds. What there is none of is "NA". Raises UserError for a
-    damaged file.
+    A record: `model`, `data`, `run` (0, 1, … of an experiment, which seeds alone tell apart), `seed`, `val mrr` (a list, which in TGB's has
+    all epochs and here the one that is tested), `test mrr`, `test_time` and `tot_train_val_time` in seconds. What there is none of is "NA".
+    Raises UserError for a damaged file.
     """
     records: list[Record] = []
+    alike: dict[str, tuple[str, list[Record]]] = {}  # by digest: name of an experiment, and its records
     for experiment, run in runs:
         folder = run.folder / FOLDER
         if experiment.dataset.negatives is None or not (folder / TEST).exists():
             continue
         if MRR.key in (test := read_json(folder / TEST, Scores, "test")):
-            model, data = title_of(experiment.model.name), _dataset(experiment)
-            number = len(_alike(records, model, data))
-            records.append({"model": model, "data": data, "run": number, "seed": experiment.seed, **_results(folder, test[MRR.key])})
+            _, same = alike.setdefault(experiment.model_copy(update={"seed": 0}).digest(), (experiment.name, []))
+            about = {"model": title_of(experiment.model.name), "data": _dataset(experiment), "run": len(same), "seed": experiment.seed}
+            same.append({**about, **_results(folder, test[MRR.key])})
+            records.append(same[-1])
     if not records:
         return None
-    kinds = dict.fromkeys((record["model"], record["data"]) for record in records)
-    return Attachment(FILE, json.dumps(records, indent=4), tuple(_sentence(_alike(records, *kind)) for kind in kinds))
+    return Attachment(FILE, json.dumps(records, indent=4), tuple(_sentence(name, same) for name, same in alike.values()))
 
 
 def _dataset(experiment: StreamExperiment) -> str:
@@ -64,22 +65,15 @@ def _results(folder: Path, tested: float) -> Record:
     return {"val mrr": validated, "test mrr": tested, "test_time": times[0], "tot_train_val_time": times[1]}
 
 
-def _alike(records: Sequence[Record], model: str, data: str) -> list[Record]:
-    return [record for record in records if (record["model"], record["data"]) == (model, data)]
-
-
-def _sentence(records: Sequence[Record]) -> str:
-    """Say what the records of one model and dataset come to, as TGB's leaderboard asks for it: mean and unbiased deviation."""
+def _sentence(name: str, records: Sequence[Record]) -> str:
+    """Say what the records of an experiment come to, as TGB's leaderboard asks for it: mean and unbiased deviation."""
     seeds = ", ".join(str(record["seed"]) for record in records)
     validated = [record["val mrr"][0] for record in records if record["val mrr"] != ABSENT]
     scores = {"validation": validated, "test": [record["test mrr"] for record in records]}
     shown = ", ".join(f"{period} MRR {_mean(values)}" for period, values in scores.items() if len(values) == len(records))
-    several = len(records) > 1
-    what = (
-        f"mean and deviation of {len(records)} runs, seeds {seeds}"
-        if several
-        else f"one run, seed {seeds}; TGB's leaderboard asks for five"
-    )
+    what = f"mean and deviation of {len(records)} runs of '{name}', seeds {seeds}"
+    if len(records) == 1:
+        what = f"one run of '{name}', seed {seeds}; TGB's leaderboard asks for five"
     return f"{FILE}: {records[0]['model']} on {records[0]['data']}, {shown} ({what})."
 
 
