@@ -175,15 +175,15 @@ def test_edges_that_were_there_before(batch, missing, monkeypatch):
         before = part.start + at // batch * batch
         met = set(zip(events.src[:before].tolist(), events.dst[:before].tolist(), strict=True))
         src, dst = int(events.src[event]), int(events.dst[event])
-        if negatives.dst[at, 0] < 0:
-            continue
+        own, first = float((src, dst) in met), int(negatives.dst[at, 0])
         others = [float((src, other) in met) for other in ranked.dst[at].tolist() if other >= 0]
         for ending in ("", *(["_new"] if data.new[src] or data.new[dst] else [])):
             positive, negative, of_ranked, rows = lists[ending]
-            positive.append(float((src, dst) in met))
-            negative.append(float((src, int(negatives.dst[at, 0])) in met))
+            if first >= 0:
+                positive.append(own)
+                negative.append(float((src, first) in met))
             if others:
-                of_ranked.append(positive[-1])
+                of_ranked.append(own)
                 rows.append(others)
     scores = score_stream_rivals(data, batch)[0].scores
     assert set(scores) == {name + ending for name in ("ap", "auc", "mrr") for ending in lists}

@@ -1,5 +1,9 @@
 """Prepared streams: what training sees of one, what its evaluation is told from, and folders that are not what they were."""
 
+import pickle
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from stream_case import prepared, stream
@@ -11,7 +15,7 @@ from chronoscale.batching.streams.sampling import presampling
 from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.datasets import store
 from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.protocol import Protocol, PublishedNegatives
 from chronoscale.errors import UserError
 from chronoscale.strategies.streams.placements import Greedy
 
@@ -180,3 +184,34 @@ def test_as_many_batches_are_sampled_beforehand_as_are_asked_for(monkeypatch, pr
     monkeypatch.setattr(presampling.neighbourhood, "sample", lambda *given: (seen.append(given), sample(*given))[1])
     data.residents(1, 10, Sampling((3,)), 0, Loading(True, Greedy(), 0.5, presample, 4, 4))
     assert min(presample, 8) <= len(seen) <= most
+
+
+def test_published_negatives_are_stored_once(tmp_path):
+    """In memory and in the folder alike, which needs the files no more; those of another stream are refused."""
+    events, files = stream(seed=4, nodes=12, events=200), {}
+    split = PreparedStream.of(events, Protocol()).split
+    for period, part in (("test", split.test), ("validation", split.validation)):
+        keys = [pairs(events)[at] for at in part]
+        files[period] = str(tmp_path / f"{period}.pkl")
+        Path(files[period]).write_bytes(pickle.dumps({key: np.arange(1 + key[2] % 3) for key in keys}))
+    protocol = {"published": PublishedNegatives(**files)}
+    made = PreparedStream.of(events, Protocol(ranked=3, **protocol))
+    stored = PreparedStream.load(prepared(tmp_path, events, **protocol))
+    others = [made.negatives_of_evaluation(period) for period in ("test", "validation")]
+    for file in files.values():
+        Path(file).unlink()
+    for part, (period, expected) in zip((split.test, split.validation), zip(("test", "validation"), others, strict=True), strict=True):
+        np.testing.assert_array_equal(PreparedStream.load(stored.folder).negatives_of_evaluation(period), expected)
+        np.testing.assert_array_equal(stored.negatives_of_evaluation(period, slice(2, 9)), expected[2:9])
+        np.testing.assert_array_equal(expected[:, :1], stored.negatives(period).dst)
+        lengths = [1 + time % 3 for _, _, time in (pairs(events)[at] for at in part)]
+        assert expected[:, 1:].tolist() == [[*range(k), *[-1] * (3 - k)] for k in lengths]
+    shutil.rmtree(tmp_path / "stream")
+    store.save(tmp_path / "stream", stream(seed=5, nodes=12, events=200))
+    with pytest.raises(UserError, match=r"ranked\.npz: negatives of other data"):
+        PreparedStream.load(stored.folder).negatives("ranked")
+
+
+def test_labels_have_no_negatives(tmp_path):
+    data = PreparedStream.load(prepared(tmp_path, stream(events=200, labels=True), task="node"))
+    assert [data.negatives_of_evaluation(period).shape for period in ("test", "validation")] == [(30, 0), (29, 0)]

@@ -90,3 +90,10 @@ def test_scores_that_are_no_numbers_or_do_not_fit_are_refused(of):
             of(positive, negative)
     with pytest.raises(UserError, match="one row an event"):
         ranking.ranks(good, good)
+
+
+def test_events_are_ranked_also_where_nothing_is_compared():
+    """Of two events the first has no negative of its own for AP, and both have some to rank among."""
+    positive, negative = np.array([2.0, 1.0]), np.array([[-np.inf, 3.0, 1.0], [0.0, 0.0, -np.inf]])
+    scores = ranking.link_scores(positive, negative, np.array([True, False]))
+    assert scores == {"ap": 1.0, "auc": 1.0, "mrr": 0.75, "mrr_new": 0.5}

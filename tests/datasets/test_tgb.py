@@ -18,6 +18,7 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import ChronoscaleWarning, UserError
 
 WIKI = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,0.0,0,0.5,-1\n2,0,36.0,1,0.25,3\n1,1,40.5,0,1,2\n"
+UCI = "u,i,ts,label,idx\n1,4,1082040961.0,0.0,1\n3,1,1082040961.9,0.0,2\n1,1,1082155839.0,0.0,3\n"  # no node 0 or 2, no item 0, 2 or 3
 REVIEW = "ts,source,target,weight\n10,A1,B7,5.0\n10,A2,B7,0\n12,A1,A2,3\n"
 COIN = "day,src,dst,callsign,typecode\n1648811421,0x27c,0x842,800.0\n1648811422,0x842,0x27c,0\n1648811422,0x9,0x842,.5\n"
 COMMENT = "ts,src,dst,subreddit,num_words,score\n100,7,3,12,2500,-4\n101,3,9,12,10,1\n"
@@ -41,10 +42,10 @@ def letters(text: str) -> list[float]:
 def expected_columns(name: str, text: str) -> tuple[list[int], list[int], list[float], list[list[float]]]:
     """Sources, destinations, times and features."""
     rows, nodes = list(csv.reader(io.StringIO(text)))[1:], dict[str, int]()
-    if name == "tgbl-wiki":
+    if name in ("tgbl-wiki", "tgbl-uci"):
         items = max(int(row[0]) for row in rows) + 1
         features = [[float(entry) for entry in row[4:]] for row in rows]
-        return [int(row[0]) for row in rows], [int(row[1]) + items for row in rows], [float(row[2]) for row in rows], features
+        return [int(row[0]) for row in rows], [int(row[1]) + items for row in rows], [int(float(row[2])) for row in rows], features
     ends = [[nodes.setdefault(name, len(nodes)) for name in row[1:3]] for row in rows]
     days = {"2019-01-01": 1546300800, "2019-01-03": 1546473600}
     times = [float(days.get(row[0], 0) or row[0]) for row in rows]
@@ -64,6 +65,7 @@ def expected_columns(name: str, text: str) -> tuple[list[int], list[int], list[f
     ("name", "text"),
     [
         ("tgbl-wiki_edgelist_v2.csv", WIKI),
+        ("tgbl-uci_edgelist.csv", UCI),
         ("tgbl-review_edgelist_v3.csv", REVIEW),
         ("tgbl-review_edgelist.csv.gz", REVIEW),
         ("tgbl-coin_edgelist_v2.csv", COIN),
@@ -90,7 +92,10 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
     if dataset == "tgbl-comment":
         assert_array_equal(events.node_ids, [7, 3, 9])
         assert events.account["dropped"] == (["column 4"] if text == COMMENT else [])
-    elif dataset != "tgbl-wiki":
+    elif dataset in ("tgbl-wiki", "tgbl-uci"):
+        users = max(src) + 1
+        assert_array_equal(events.node_ids, [*range(users), *range(max(dst) + 1 - users)])
+    else:
         assert events.node_ids is None and events.num_nodes == len({*src, *dst})
 
 
@@ -100,6 +105,8 @@ def test_every_file_is_read_as_tgb_reads_it(tmp_path: Path, monkeypatch: pytest.
     [
         ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("36.0", "nan"), ":3: expected a finite number, found 'nan'"),
         ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("\n2,0", "\n-2,0"), ":3: node id -2 is below 0"),
+        ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("\n2,0", "\n4000,0"), ": 3 events with node ids up to 4000: TGB numbers nodes by"),
+        ("tgbl-wiki_edgelist_v2.csv", WIKI.replace("40.5", "1e300"), ": times reach 1e+300, and TGB's are whole numbers up to 2**53"),
         ("tgbl-wiki_edgelist_v2.csv", "u,i,t\n0,1,2\n", ":2: expected user,item,time,label,features…, found 3 fields"),
         ("tgbl-coin_edgelist.csv", COIN.replace("1648811422", "noon", 1), ":3: expected a time, found 'noon'"),
         ("tgbl-coin_edgelist.csv", COIN.replace("1648811422", "inf", 1), ":3: expected a time, found 'inf'"),

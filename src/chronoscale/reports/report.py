@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from chronoscale.reports.advice import Advice
+from chronoscale.reports.attachment import Attachment
 from chronoscale.reports.section import Section, sections
 from chronoscale.reports.strategy_result import StrategyResult
 from chronoscale.reports.training_run import TrainingRun
@@ -16,7 +17,8 @@ class Report:
     """Contents of a report before they are drawn: results of runs, grouped into sections whose figures compare.
 
     runs: results of benchmarks and simulations. staged: training runs. advice: of `chronoscale advise`. notes: warnings that must be seen.
-    environments: of each run, hardware, versions, commit. sections: made of `runs` and `staged`.
+    environments: of each run, hardware, versions, commit. attachments: files of the folder in others' forms. sections: made of `runs` and
+    `staged`.
 
     Raises ValueError for two results of one run in the same setting, strategy and rank count.
     """
@@ -28,6 +30,7 @@ class Report:
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     staged: tuple[TrainingRun, ...] = ()
     advice: tuple[Advice, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     sections: tuple[Section, ...] = field(init=False)
 
     def __post_init__(self) -> None:

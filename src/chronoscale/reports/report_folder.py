@@ -27,9 +27,9 @@ XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 def write(report: Report, folder: Path) -> Path:
     """Write a report into `folder` and return the path of its page.
 
-    There will be index.html, report.md, report.json, tables/ (CSV, Markdown, LaTeX) and figures/ (SVG, PNG). Everything is rendered before
-    anything is written, and index.html is replaced last and whole: a failure leaves the old page. Files of an earlier report are removed,
-    others stay. The same report gives the same bytes.
+    There will be index.html, report.md, report.json, tables/ (CSV, Markdown, LaTeX), figures/ (SVG, PNG) and attachments. Everything is
+    rendered before anything is written, and index.html is replaced last and whole: a failure leaves the old page. Files of an earlier
+    report are removed, others stay. The same report gives the same bytes.
 
     Raises UserError when `folder` is a file, or holds anything but a report that this program wrote; MachineError when it cannot be
     written.
@@ -94,6 +94,7 @@ def render(report: Report) -> dict[str, bytes]:
     for advice in report.advice:
         files |= _table_files(f"tables/{advice.name}", advice.table, advice.readable_table)
         files |= _figure_files(drawings[advice.name]) if advice.name in drawings else {}
+    files |= {attachment.name: attachment.text.encode() for attachment in report.attachments}
     files["report.md"] = markdown(report, contents, drawings).encode()
     names = [*files, DATA, INDEX]
     files[DATA] = json.dumps({"made_by": MAKER, **report_data(report, contents), "files": names}, indent=1).encode()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from chronoscale.batching.streams.statistics import BatchStatistics, count_batch
 from chronoscale.batching.streams.work_cache import WorkCache
 from chronoscale.datasets import store
 from chronoscale.datasets.arrays import Bool, Int32, Int64
+from chronoscale.datasets.formats.readers.tgb_negatives import read_negatives
 from chronoscale.datasets.streams import draws, negatives
 from chronoscale.datasets.streams.event_numbers import EventNumbers, relative_to, row_index
 from chronoscale.datasets.streams.events import EventStream
@@ -37,6 +39,8 @@ WORK = "work"
 OUTGOING = "tcsr-outgoing"  # T-CSR of the events that nodes send, made when it is first asked for
 NUMBERS = "numbers.npy"  # in TRAINING: of its events in the whole stream
 NO_FEATURES = Loading()  # no rows of features
+RANKED = {"test": "ranked", "validation": "ranked-validation"}  # uses of negatives that a period's events are ranked against
+Period = Literal["test", "validation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,8 @@ class PreparedStream:
 
     def negatives(self, use: str) -> Negatives:
         """Return the negative destinations that evaluation uses, the same in every run: one at random an event for the uses "validation"
-        and "test"; for "ranked" those that test events are ranked against."""
+        and "test"; for "ranked" those that test events are ranked against, and for "ranked-validation" those of validation events, where a
+        file has some."""
         if use not in self._fixed:
             self._fixed[use] = self._load_fixed(use)
         return self._fixed[use]
@@ -150,9 +155,16 @@ class PreparedStream:
         events, protocol = self.whole.stream, self.protocol
         if self.folder is None:
             return _draw_fixed_negatives(events, self.split, protocol, use)
-        part, k, kind = _fixed_negatives(self.split, protocol)[use]
-        digest = negatives.digest(events, self.split.train_end, part, k, kind, protocol.seed)
-        return negatives.load(self.folder / f"{use}.npz", part, digest)
+        fixed = _fixed_negatives(self.split, protocol)[use]
+        return negatives.load(self.folder / f"{use}.npz", fixed.part, fixed.digest(events, self.split, protocol))
+
+    def negatives_of_evaluation(self, period: Period, rows: slice = slice(None)) -> Int32:
+        """Return the negatives of events of a test, or of a validation at the end of a training, int32 [n, 1 + k]: the one that each is
+        compared with, then those it is ranked against, if there are any; [n, 0] for a task without negatives. rows: of the period."""
+        fixed = _fixed_negatives(self.split, self.protocol)
+        part = (self.split.test if period == "test" else self.split.validation)[rows]
+        uses = [use for use in (period, RANKED[period]) if use in fixed]
+        return np.concatenate([np.empty((len(part), 0), np.int32), *(self.negatives(use).dst[rows] for use in uses)], axis=1)
 
     def assignment(self, validates: bool, ranks: int, size: int, limit: int = 0, every: int = 1) -> BatchAssignment:
         """Assign the training events, or those of the validation, to `ranks` ranks in batches of `size` events. limit: iterations at most,
@@ -266,20 +278,42 @@ def replace_absent(destinations: Int32) -> Int32:
     return np.maximum(destinations, 0)
 
 
-def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, tuple[range, int, negatives.NegativeKind]]:
-    """Return the fixed negatives of a protocol by their use: the events, how many each has, and of what kind."""
+class _FixedNegatives(NamedTuple):
+    """Description of fixed negatives: of the events `part`, k each of a kind; or those of a file, where one is named."""
+
+    part: range
+    k: int
+    kind: negatives.NegativeKind
+    file: str = ""
+
+    def digest(self, events: EventStream, split: EventSplit, protocol: Protocol) -> str:
+        """Return the digest that the stored negatives have."""
+        if self.file:
+            return negatives.digest(events, split.train_end, self.part, 0, "published", protocol.seed)
+        return negatives.digest(events, split.train_end, self.part, self.k, self.kind, protocol.seed)
+
+
+def _fixed_negatives(split: EventSplit, protocol: Protocol) -> dict[str, _FixedNegatives]:
+    """Return the fixed negatives of a protocol by their use."""
     if protocol.task == "node":
         return {}
-    return {
-        "validation": (split.validation, 1, "random"),
-        "test": (split.test, 1, "random"),
-        "ranked": (split.test, protocol.ranked, protocol.kind),
+    published = protocol.published
+    uses = {
+        "validation": _FixedNegatives(split.validation, 1, "random"),
+        "test": _FixedNegatives(split.test, 1, "random"),
+        RANKED["test"]: _FixedNegatives(split.test, protocol.ranked, protocol.kind, published.test),
     }
+    if published.validation:
+        uses[RANKED["validation"]] = _FixedNegatives(split.validation, 0, "mixed", published.validation)
+    return uses
 
 
 def _draw_fixed_negatives(events: EventStream, split: EventSplit, protocol: Protocol, use: str) -> Negatives:
-    part, k, kind = _fixed_negatives(split, protocol)[use]
-    return negatives.evaluation_negatives(events, split.train_end, part, k, kind, protocol.seed)
+    fixed = _fixed_negatives(split, protocol)[use]
+    if fixed.file:
+        dst = read_negatives(Path(fixed.file), events, fixed.part)
+        return Negatives(fixed.part, dst, fixed.digest(events, split, protocol))
+    return negatives.evaluation_negatives(events, split.train_end, fixed.part, fixed.k, fixed.kind, protocol.seed)
 
 
 def _load_events(folder: Path) -> EventStream:

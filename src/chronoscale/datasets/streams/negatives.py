@@ -120,9 +120,11 @@ def load(path: Path, part: range, expected: str) -> Negatives:
     return Negatives(part, archive["dst"], expected)
 
 
-def digest(events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind = "mixed", seed: int = 0) -> str:
+def digest(
+    events: EventStream, train_end: int, part: range, k: int, kind: NegativeKind | Literal["published"] = "mixed", seed: int = 0
+) -> str:
     """Return the SHA-256 of an event stream and of everything else by which `evaluation_negatives` draws: stored negatives are checked
-    against it. k: negatives an event."""
+    against it. k: negatives an event; 0 of published ones."""
     checksum = sha256(f"negatives 2 {kind} {k} {seed} {train_end} {part.start} {part.stop} {events.num_nodes} {events.t.dtype}\n".encode())
     for column in (events.src, events.dst, events.t):
         checksum.update(np.ascontiguousarray(column).data)

@@ -12,6 +12,14 @@ Task = Literal["link", "node"]
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedNegatives:
+    """Files of published negatives (TGB's pickles) that events are ranked against, of the test's and of the validation's; '' for none."""
+
+    test: str = ""
+    validation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Protocol:
     """Settings of how models are trained and evaluated on an event stream: its split, the nodes hidden from training, and evaluation's
     negatives.
@@ -20,8 +28,8 @@ class Protocol:
 
     train, validation: shares of the events, in time. hidden: share of the nodes that training never sees (TGN §5, its inductive setting).
     ranked: how many negatives each test event is ranked against, of a `kind` (TGB §4). seed: of hidden nodes and of the negatives of
-    evaluation, which are the same for every training. Raises UserError for an unknown task or kind; shares are checked when there are
-    events to split.
+    evaluation, which are the same for every training. published: negatives that take the place of those `ranked`; those of the validation
+    are for the end of a training. Raises UserError for an unknown task or kind; shares are checked when there are events to split.
     """
 
     task: Task = "link"
@@ -31,6 +39,7 @@ class Protocol:
     ranked: int = 20
     kind: NegativeKind = "mixed"
     seed: int = 0
+    published: PublishedNegatives = PublishedNegatives()
 
     def __post_init__(self) -> None:
         for meaning, value, valid in (("task", self.task, get_args(Task)), ("kind of negatives", self.kind, get_args(NegativeKind))):

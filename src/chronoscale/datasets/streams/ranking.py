@@ -60,7 +60,7 @@ def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, fl
     scores: dict[str, float] = {}
     for ending, subset in (("", np.ones_like(new)), ("_new", new)):
         compared = subset & np.isfinite(negative[:, 0])
-        ranked = compared & np.isfinite(negative[:, 1:]).any(axis=1)
+        ranked = subset & np.isfinite(negative[:, 1:]).any(axis=1)
         if compared.any():
             first = negative[compared, 0]
             scores |= {f"ap{ending}": average_precision(positive[compared], first), f"auc{ending}": roc_area(positive[compared], first)}

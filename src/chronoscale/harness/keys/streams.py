@@ -8,11 +8,37 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, P
 
 from chronoscale.cuda_ext.sampling.temporal import MAX_FANOUT
 from chronoscale.datasets.streams.negatives import MAX_NEGATIVES
-from chronoscale.datasets.streams.protocol import Protocol
+from chronoscale.datasets.streams.protocol import Protocol, PublishedNegatives
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named
-from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Share, Size, Steps, Width
+from chronoscale.harness.keys.types import LISTED, WIDEST, Names, Part, Share, Size, Steps, Width
 from chronoscale.strategies.workload import EventHyper, Hyper, SharingHyper
+
+
+class NegativesKeys(Part):
+    """Keys of an experiment file under `dataset.negatives`: files of published negatives, such as TGB's `tgbl-wiki_test_ns_v2.pkl`."""
+
+    test: str = Field(min_length=1, description="TGB's pickle that test events are ranked against, relative to where the command is given")
+    validation: str | None = Field(
+        None, description="the same of validation events, which are ranked once, after training, with the model that is tested"
+    )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that there are."""
+        return tuple(filter(None, (self.test, self.validation)))
+
+
+class StreamData(Data):
+    """Keys of an experiment file under `dataset`, for an event stream."""
+
+    negatives: NegativesKeys | None = Field(
+        None, description="published ones, of events in TGB's numbers, in place of those that `training.negatives` draws for the MRR"
+    )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.files if self.negatives is None else (*self.files, *self.negatives.files)
 
 
 class StreamModel(Model):
@@ -98,7 +124,7 @@ class StreamExperiment(Experiment):
     """Experiment on an event stream, as its YAML file says."""
 
     family: ClassVar[str] = "streams"
-    dataset: Annotated[Data, BeforeValidator(named)]
+    dataset: Annotated[StreamData, BeforeValidator(named)]
     model: Annotated[StreamModel, BeforeValidator(named)]
     training: StreamTraining = StreamTraining()
     tgl: str | None = Field(None, description="a configuration of TGL (YAML), relative to this file: what it says where this one does not")
@@ -111,11 +137,23 @@ class StreamExperiment(Experiment):
             raise UserError(f"training.fanout: {len(fanout)} numbers, and {layers} layer{'s' * (layers > 1)} of the model to sample for")
         return self
 
+    @model_validator(mode="after")
+    def _published(self) -> StreamExperiment:
+        if self.dataset.negatives is None:
+            return self
+        if self.training.task == "node":
+            raise UserError("dataset.negatives: links are ranked against them, and training.task: node predicts labels")
+        for key in ("ranked", "negatives"):
+            if getattr(self.training, key) != StreamTraining.model_fields[key].default:
+                raise UserError(f"training.{key}: for negatives that are drawn, and dataset.negatives names those that are published")
+        return self
+
     @property
     def protocol(self) -> Protocol:
         """Protocol by which the experiment's events are split, and predictions evaluated."""
-        t = self.training
-        return Protocol(t.task, *t.split, t.hidden_nodes, t.ranked, t.negatives)
+        t, published = self.training, self.dataset.negatives
+        files = PublishedNegatives() if published is None else PublishedNegatives(published.test, published.validation or "")
+        return Protocol(t.task, *t.split, t.hidden_nodes, t.ranked, t.negatives, published=files)
 
     @property
     def hyper(self) -> Hyper:

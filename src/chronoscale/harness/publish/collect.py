@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +28,7 @@ from chronoscale.harness.runs.start import load_experiment
 from chronoscale.harness.runs.training_record import FOLDER, result
 from chronoscale.harness.workflows.registry import workflow_of
 from chronoscale.reports.advice import Advice
+from chronoscale.reports.attachment import Attachment
 from chronoscale.reports.report import Report
 from chronoscale.reports.strategy_result import Prediction, StrategyResult, describe_bad_loss
 from chronoscale.reports.training_run import TrainingRun
@@ -95,6 +96,8 @@ def collect(given: Sequence[Run]) -> Report:
     results = collection.results
     if not results and not collection.trainings and not collection.advice:
         raise UserError(f"{', '.join(str(run.folder) for run in runs)}: nothing finished to report{': ' * bool(notes)}{' '.join(notes)}")
+    attachments = _attachments(runs, experiments)
+    notes += [sentence for attachment in attachments for sentence in attachment.sentences]
     simulated = [*(advice for advice in collection.advice if advice.kind == "simulated")]
     if simulated or any(result.kind == "simulated" and result.ranks > 1 for result in results):
         notes.append("Simulated times of several GPUs are a model's: no multi-GPU machine has confirmed them here.")
@@ -108,7 +111,17 @@ def collect(given: Sequence[Run]) -> Report:
         advice=tuple(collection.advice),
         notes=tuple(dict.fromkeys(notes)),
         environments={names[run.folder]: run.environment for run in runs},
+        attachments=tuple(attachments),
     )
+
+
+def _attachments(runs: Sequence[Run], experiments: Mapping[Path, Experiment]) -> list[Attachment]:
+    """Return the files of results that other benchmarks take, at most one a family. experiments: by the run's folder."""
+    of_family: dict[str, list[tuple[Experiment, Run]]] = {}
+    for run in runs:
+        of_family.setdefault(experiments[run.folder].family, []).append((experiments[run.folder], run))
+    files = (workflow_of(family).attachment(pairs) for family, pairs in of_family.items())
+    return [file for file in files if file is not None]
 
 
 def _names(runs: Sequence[Run]) -> dict[Path, str]:

@@ -13,7 +13,7 @@ from chronoscale.harness.runs.rival_record import read_rivals
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.real_exec.job import Job, Settings
 from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
-from chronoscale.real_exec.training.training_end import ENDED, HORIZON, TEST, TrainingEnd
+from chronoscale.real_exec.training.training_end import ENDED, EVALUATION, HORIZON, TEST, EvaluationRecord, TrainingEnd
 from chronoscale.records import read_json
 from chronoscale.reports.breakdown import Breakdown
 from chronoscale.reports.horizon import Horizon
@@ -57,6 +57,7 @@ def result(run: Run, ranks: int) -> TrainingRun:
         *scaled(folder, epochs_done),
         *launched(epochs_done),
         *early(folder, epochs_done),
+        *validated(folder),
         *tested(folder),
     )
     return TrainingRun(
@@ -180,6 +181,21 @@ def scaled(folder: Path, epochs: Sequence[EpochRecord]) -> list[str]:
         f"The learning rate of a step is {base} times its groups on all ranks (REAL §7.4): at most {stages}; "
         f"training.scale_learning_rate: false keeps {base}."
     ]
+
+
+def evaluation(folder: Path) -> EvaluationRecord:
+    """Read what came of a stream's evaluation after training, and how long it took; an empty record where there is none. folder: the run's
+    `train`."""
+    path = folder / EVALUATION
+    return read_json(path, EvaluationRecord, "record of an evaluation") if path.exists() else EvaluationRecord()
+
+
+def validated(folder: Path) -> list[str]:
+    """Return a sentence, in a list, on the validation's scores against published negatives; [] where there are none. folder: the run's
+    `train`."""
+    model = evaluation(folder).validation
+    scores_shown = [score.describe(model[score.key]) for score in scores_present([model])]
+    return [f"Validation, ranked against published negatives {period(folder)}: {', '.join(scores_shown)}."] if scores_shown else []
 
 
 def tested(folder: Path) -> list[str]:

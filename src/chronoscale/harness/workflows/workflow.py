@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from chronoscale.harness.keys.experiment import Experiment
 from chronoscale.harness.runs.run_folder import Run
+from chronoscale.reports.attachment import Attachment
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.workload import Workload
@@ -72,3 +73,7 @@ class Workflow(ABC, Generic[E]):
     def notes(self, experiment: E, run: Run) -> list[str]:
         """Return sentences that a report prints beside a run's results, such as what was left out of an epoch."""
         return []
+
+    def attachment(self, runs: Sequence[tuple[E, Run]]) -> Attachment | None:
+        """Return the results of runs as somebody else's benchmark takes them, a file of a report; None where none of them has any."""
+        return None

@@ -1,14 +1,13 @@
-"""Evaluation: the test events of a stream, predicted in order, with node memory going on from after the validation events."""
+"""Evaluation: the test or validation events of a stream, predicted in order, with node memory going on from what came before them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
+from chronoscale.batching.streams.prepared import Period
 from chronoscale.batching.streams.ranks.assignment import BatchAssignment
-from chronoscale.datasets.arrays import Int32
 from chronoscale.datasets.streams.draws import FIXED_EPOCH, derive_key
 from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.streams.program import EventProgram
@@ -18,25 +17,24 @@ ROOTS = 1 << 14  # read at once, however many negatives an event is ranked again
 
 
 @torch.no_grad()
-def evaluate(program: EventProgram, file: Path | None = None) -> dict[str, float]:
-    """Return a trained model's scores of the test events, by key, in batches of the training's size, on whichever ranks.
+def evaluate(program: EventProgram, file: Path | None = None, period: Period = "test") -> dict[str, float]:
+    """Return a trained model's scores of the events of a period, by key, in batches of the training's size, on whichever ranks.
 
     Called on every rank.
 
     Node memory goes on, the model does not train. Each destination is compared with one fixed negative (AP, AUC) and ranked against others
-    (MRR); where labels are predicted, those are scored. file: that rank 0 writes the predictions to.
+    (MRR); where labels are predicted, those are scored. Neighbours of the validation are those that epochs draw for it. file: that rank 0
+    writes the predictions to.
     """
     data = program.data
     steps = program.steps.for_evaluation()
     source = data.source(True, program.sampling)
-    link, deal = data.protocol.task == "link", _batches(program, data.split.test)
-    others: Int32 = np.empty((len(deal.part), 0), np.int32)
-    if link:
-        others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
+    link, deal = data.protocol.task == "link", _batches(program, data.split.test if period == "test" else data.split.validation)
+    others = data.negatives_of_evaluation(period)
     predictions = Predictions(deal.part, program.width(others.shape[1]), program.device)
     predictions.seen[:] = True
     program.learner.model.eval()
-    seed, size = derive_key(program.seed, FIXED_EPOCH + 1), max(ROOTS // (2 + others.shape[1]), 1)
+    seed, size = derive_key(program.seed, FIXED_EPOCH + (period == "test")), max(ROOTS // (2 + others.shape[1]), 1)
     for iteration in range(deal.iterations):
         whole, own = deal.all_events(iteration), deal.rank_events(iteration, program.rank)
         for begin in range(own.start, own.stop, size):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
 
 from torch import Tensor
 
+from chronoscale.batching.streams.prepared import Period
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.nonfinite import require_finite
 from chronoscale.real_exec.job import Job
@@ -15,11 +18,12 @@ from chronoscale.real_exec.streams.material import StreamMaterial
 from chronoscale.real_exec.streams.program import EventProgram
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import PREDICTED, TEST
+from chronoscale.real_exec.training.training_end import PREDICTED, TEST, EvaluationRecord
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 
 STAGE = "training"
+TRAINED = "trained "  # before the name of a table of node memory as training has left it, before the validation
 
 
 class EventPlans(BestPlans):
@@ -46,19 +50,43 @@ class EventPlans(BestPlans):
         return self._plan
 
     def extra_state(self) -> Mapping[str, Tensor]:
-        """Return node memory and mailbox as the epoch has left them on this rank, for a checkpoint."""
-        return self._program.state.tables()
+        """Return node memory and mailbox as the epoch has left them on this rank, for a checkpoint, and as its training has, where the
+        validation is ranked once training is over."""
+        trained = {f"{TRAINED}{name}": table for name, table in self._program.trained_state.items()}
+        return {**self._program.state.tables(), **trained}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self._program.state.restore(state)
+        self._program.trained_state = {name.removeprefix(TRAINED): state[name] for name in state if name.startswith(TRAINED)}
 
     def end(self) -> None:
-        """Score the test events with the best epoch's model, its node memory going on, and write the scores."""
+        """Score the test events with the best epoch's model, its node memory going on, and write the scores; before them the validation's,
+        where negatives of its events are published."""
         self.take_best()
-        if not self._program.hyper.validate:
-            catch_up(self._program)
-        tested = require_finite(
-            evaluate(self._program, self._folder / PREDICTED if self._writes_predictions else None), self._schedule.name, "after training"
-        )
+        start = perf_counter()
+        validation = self._end_validation()
+        between = perf_counter()
+        tested = self._evaluate("test", self._folder / PREDICTED if self._writes_predictions else None)
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())
+            times = () if self._context.virtual else (between - start, perf_counter() - between)
+            EvaluationRecord(validation, *times).save(self._folder)
+
+    def _end_validation(self) -> dict[str, float]:
+        """Rank the validation events against published negatives and return their scores; {} where there are none. Node memory is then as
+        it is behind them."""
+        program = self._program
+        if not program.data.protocol.published.validation:
+            if not program.hyper.validate:
+                catch_up(program)
+            return {}
+        behind = {name: table.clone() for name, table in program.state.tables().items()}
+        if program.trained_state:
+            program.state.restore(program.trained_state)
+        scores = self._evaluate("validation")
+        if program.hyper.validate:
+            program.state.restore(behind)
+        return scores
+
+    def _evaluate(self, period: Period, file: Path | None = None) -> dict[str, float]:
+        return dict(require_finite(evaluate(self._program, file, period), self._schedule.name, "after training"))

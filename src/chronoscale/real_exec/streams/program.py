@@ -35,6 +35,9 @@ class EventProgram(BatchProgram):
     """A rank's program for batches of events, where every rank has a copy of all node memory.
 
     Memory begins each epoch empty (a probe's does not); negatives are drawn in every epoch.
+
+    trained_state: tables of node memory as an epoch's training has left them, before its validation, where negatives of the validation are
+    published: it is ranked against them after training.
     """
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
@@ -42,6 +45,7 @@ class EventProgram(BatchProgram):
         feeding = StreamFeeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state = material.state()
+        self.trained_state: Mapping[str, Tensor] = {}
         self._lone = self._lone and not feeding.operators
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
         residents = self.data.residents(ranks, hyper.batch_size, self.sampling, hyper.batches, loading)
@@ -166,6 +170,8 @@ class EventProgram(BatchProgram):
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)
+        if task.step == VALIDATE and not iteration and self.data.protocol.published.validation:
+            self.trained_state = {name: table.clone() for name, table in self.state.tables().items()}
         source = self._source(task)
         updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)
         write_updates(deal.all_events(iteration), updated, memory, source, self.learner.model, self.state, self.sampling.delivers)

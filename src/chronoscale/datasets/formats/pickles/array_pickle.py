@@ -18,17 +18,18 @@ from chronoscale.errors import UserError
 DAMAGED = (EOFError, ValueError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, AssertionError, struct.error)
 
 
-def read_pickle(path: Path) -> Any:
-    """Read a pickled adjacency matrix of a dataset (`adj_mx.pkl`), of Python 2 or 3, without running code: lists, text and numbers as they
-    are, arrays as `PickledArray`. Raises UserError where it is damaged or names any other class or function."""
+def read_pickle(path: Path, what: str = "an adjacency pickle") -> Any:
+    """Read a pickle of a dataset, such as an adjacency matrix (`adj_mx.pkl`), of Python 2 or 3, without running code: containers, text and
+    numbers as they are, arrays as `PickledArray`. what: it should be, for messages. Raises UserError where it is damaged or names any other
+    class or function."""
     try:
         return _Unpickler(path.read_bytes(), encoding="latin1").load()
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
     except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: not an adjacency pickle ({' '.join(str(error).split())})") from None
+        raise UserError(f"{path}: not {what} ({' '.join(str(error).split())})") from None
     except DAMAGED as error:
-        raise UserError(f"{path}: truncated or not an adjacency pickle ({error})") from None
+        raise UserError(f"{path}: truncated or not {what} ({error})") from None
 
 
 class _DType:

@@ -1,8 +1,8 @@
 """Reader of the Temporal Graph Benchmark's csv files of links, known by their names: `tgbl-wiki_edgelist_v2.csv` and the like.
 
 Their columns are taken by place, as TGB's reader takes them (tgb/utils/pre_process.py), since not every header names them: that of
-tgbl-coin is tgbl-flight's. Nodes are numbered in the order in which they appear, and features are TGB's: published negatives and results
-are of these. (Huang et al., 2023.)
+tgbl-coin is tgbl-flight's. Nodes are numbered in the order in which they appear, features are TGB's, and times are whole, as it cuts their
+fractions off: published negatives (`tgb_negatives`) and results are of these. (Huang et al., 2023.)
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError, unknown
 
 NAME = re.compile(r"(tgbl-[a-z]+)_edgelist(_v\d+|_sorted)?\.csv(\.gz)?")
-JODIE = ("tgbl-wiki", "tgbl-subreddit", "tgbl-lastfm")  # user, item, time, label, features…: items after users
+JODIE = ("tgbl-wiki", "tgbl-subreddit", "tgbl-lastfm", "tgbl-uci", "tgbl-enron")  # user, item, time, label, features…: items after users
 WORDS = 5000  # TGB divides a comment's by it
+LATEST = 2.0**53  # time that float64 has no fractions of
+SPARSEST = 1_000  # numbers of nodes an event: files of TGB's have fewer than one
 LETTERS = 8  # of a call sign, and of a type of aircraft
 _PAD, _CODES = ord("!"), np.array([-1 if c == ord("!") else c - 48 if 48 <= c < 58 else ord(chr(c).upper()) - 35 for c in range(128)], "f4")
 
@@ -113,8 +115,24 @@ def read(path: str | Path, *, sort: Sort = False, strict: Strict = False) -> Eve
         if table.fields < 4:
             raise UserError(f"{file}:{table.first_line()[0]}: expected user,item,time,label,features…, found {table.fields} fields")
         roles = ("src", "dst", "time", "label", *["feature"] * (table.fields - 4))
-        return replace(read_events([table], roles, bipartite=True, order=order_policy(sort, strict)), name=named[1])
+        return _as_numbered(replace(read_events([table], roles, bipartite=True, order=order_policy(sort, strict)), name=named[1]), file)
     return _read_links(table, named[1], LINK_FORMATS[named[1]], order_policy(sort, strict))
+
+
+def _as_numbered(events: EventStream, file: Path) -> EventStream:
+    """Return a stream of users and items with TGB's numbers, a user's id and an item's id after the largest of these, and with whole times.
+    Raises UserError for ids that leave most numbers to no node, and for times that no integers tell apart."""
+    assert events.node_ids is not None
+    if np.abs(events.t).max() > LATEST:
+        raise UserError(f"{file}: times reach {events.t[np.argmax(np.abs(events.t))]:g}, and TGB's are whole numbers up to 2**53")
+    users, items = events.node_ids[events.src], events.node_ids[events.dst]
+    first = int(users.max()) + 1
+    count = first + int(items.max()) + 1
+    if count > SPARSEST * len(events):
+        raise UserError(f"{file}: {len(events)} events with node ids up to {max(users.max(), items.max())}: TGB numbers nodes by ids")
+    src, dst = users.astype(np.int32), (items + first).astype(np.int32)
+    ids = np.concatenate([np.arange(first), np.arange(count - first)])
+    return replace(events, num_nodes=count, src=src, dst=dst, t=events.t.astype(np.int64), node_ids=ids)
 
 
 def _read_links(table: TextTable, name: str, links: LinkFormat, order: OrderPolicy) -> EventStream:

@@ -54,7 +54,7 @@ def _labels(data: PreparedStream, span: slice, logits: Float32) -> dict[str, NDA
 
 def _links(data: PreparedStream, rows: slice, logits: Float32, names: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Return the columns of links; nothing (None, NaN) where an event has no negative."""
-    negatives = np.concatenate([data.negatives("test").dst[rows], data.negatives("ranked").dst[rows]], axis=1)
+    negatives = data.negatives_of_evaluation("test", rows)
     scores = np.where(negatives >= 0, logits[:, 1:], -np.inf).astype(np.float64)
     compared, ranked = negatives[:, 0] >= 0, np.isfinite(scores[:, 1:]).any(axis=1)
     rank = np.full(len(logits), np.nan)

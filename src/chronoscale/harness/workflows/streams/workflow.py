@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chronoscale.harness.keys.planners import planners
@@ -10,7 +10,9 @@ from chronoscale.harness.keys.streams import StreamExperiment
 from chronoscale.harness.runs.run_folder import Run
 from chronoscale.harness.workflows.streams import data
 from chronoscale.harness.workflows.streams.batch_planners import warn_of_unbound_threads
+from chronoscale.harness.workflows.streams.tgb_results import tgb_results
 from chronoscale.harness.workflows.workflow import Workflow
+from chronoscale.reports.attachment import Attachment
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.workload import Workload
 
@@ -36,3 +38,6 @@ class StreamWorkflow(Workflow[StreamExperiment]):
             return []
         first = f"{run.folder.name}: an epoch is its first {batches} optimiser steps and as many validation batches"
         return [f"{first}; memory misses what lies between, also where it is tested."]
+
+    def attachment(self, runs: Sequence[tuple[StreamExperiment, Run]]) -> Attachment | None:
+        return tgb_results(runs)

@@ -29,9 +29,7 @@ def evaluate(program: SpreadProgram, file: Path | None = None) -> dict[str, floa
         _pass(program, program.data.split.validation, None, None)
     data, link = program.data, program.data.protocol.task == "link"
     part = data.split.test
-    others: Int32 = np.empty((len(part), 0), np.int32)
-    if link:
-        others = np.concatenate([data.negatives("test").dst, data.negatives("ranked").dst], axis=1)
+    others = data.negatives_of_evaluation("test")
     predictions = Predictions(part, program.width(others.shape[1]), program.device)
     predictions.seen[:] = True
     _pass(program, part, others, predictions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from chronoscale.real_exec.streams.spread.program import SpreadProgram
 from chronoscale.real_exec.training.best_epoch import best_epoch
 from chronoscale.real_exec.training.best_plans import BestPlans
 from chronoscale.real_exec.training.plans import Plan
-from chronoscale.real_exec.training.training_end import PREDICTED, TEST
+from chronoscale.real_exec.training.training_end import PREDICTED, TEST, EvaluationRecord
 from chronoscale.records import write_atomically
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.spread.sharing import Sharing
@@ -74,8 +75,10 @@ class SpreadPlans(BestPlans):
         best = self.take_best()
         assert best is not None
         self._program.epoch = best
+        start = perf_counter()
         tested = require_finite(
             evaluate(self._program, self._folder / PREDICTED if self._writes_predictions else None), self._schedule.name, "after training"
         )
         if self._context.rank == 0:
             write_atomically(self._folder / TEST, json.dumps(tested).encode())
+            EvaluationRecord(test_s=0.0 if self._context.virtual else perf_counter() - start).save(self._folder)
