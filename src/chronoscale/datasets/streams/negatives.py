@@ -111,7 +111,9 @@ def load(path: Path, part: range, expected: str) -> Negatives:
     is damaged, of another part or not of the digest `expected`."""
     archive = read_archive(path)
     if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
-        raise UserError(f"{path}: negatives of other data or of another protocol; delete the file, and they are drawn anew")
+        raise UserError(
+            f"{path}: negatives of other data or of another protocol; delete the run's folder 'data', and its command prepares them anew"
+        )
     require(archive["start"], f"{path}: start", "int64", ())
     require(archive["dst"], f"{path}: dst", "int32", (None, None))
     start = int(archive["start"])
