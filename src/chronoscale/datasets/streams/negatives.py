@@ -112,7 +112,7 @@ def load(path: Path, part: range, expected: str) -> Negatives:
     archive = read_archive(path)
     if set(archive) != {"dst", "start", "digest"} or str(archive["digest"]) != expected:
         raise UserError(
-            f"{path}: negatives of other data or of another protocol; delete the run's folder 'data', and its command prepares them anew"
+            f"{path}: negatives of other data or another protocol; delete the run's folder 'data', and its command makes it anew"
         )
     require(archive["start"], f"{path}: start", "int64", ())
     require(archive["dst"], f"{path}: dst", "int32", (None, None))
