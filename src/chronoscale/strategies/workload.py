@@ -80,6 +80,7 @@ class ModelShape:
     depth: int = 1  # cells stacked in a recurrence: one's hidden state is the next one's input
     times: int = 0  # rows of the table of a channel of the calendar, of a signal's model that has tables
     dropout: float = 0.0  # in training
+    published: bool = False  # of a signal's model: of the variant `as-published`
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads, self.depth) < 1 or self.parameters < 0:

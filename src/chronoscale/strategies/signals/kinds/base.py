@@ -126,8 +126,8 @@ class ForecasterKind:
         if not self.drops and choice.dropout:
             raise UserError(f"forecaster '{self.name}' has no dropout, got dropout: {choice.dropout:g}")
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
-        """Count the trained values of the model. published: whether of the variant `as-published`."""
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
+        """Count the trained values of the model."""
         raise NotImplementedError(f"{self.name} counts no parameters")
 
     def work(self, shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:
