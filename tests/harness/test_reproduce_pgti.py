@@ -268,7 +268,7 @@ def test_table_6_trains_the_cell_of_the_papers_library(small: None, monkeypatch:
             built.append(self)
 
     monkeypatch.setattr(model, "PeriodForecaster", Noted)
-    small_run("table", 6)
+    study_of("pgt-i", "table", 6, DATASET="traffic_small", BATCH=8)  # no point of another test's
     assert built
 
 
