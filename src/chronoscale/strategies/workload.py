@@ -280,6 +280,7 @@ class Hyper:
     standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
     loss: str = "mae"  # signals: mean absolute or squared ("mse") error that training minimises
     curriculum: int = 0  # signals: epochs after which one step more of the horizon counts in training; 0: all do from the first on
+    teacher_decay: float = 0.0  # signals: see `batching.signals.scheduled_sampling`; 0: a decoder reads its own predictions
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`
