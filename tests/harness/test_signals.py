@@ -134,6 +134,12 @@ def test_defaults_follow_the_family():
     assert (experiment.cluster, experiment.training.horizon, experiment.strategies[0]) == ("h200", 1, "psg")
 
 
+def test_plans_have_how_a_decoder_is_taught():
+    for training, decay in (({}, 0.0), ({"teacher_decay": 2000}, 2000.0)):
+        experiment = check({"dataset": "traffic_small", "model": "dcrnn", "training": training}, "here")
+        assert experiment.hyper.teacher_decay == decay
+
+
 def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
     for model, expected in {
         "stid": (32, 3, 0.15),
