@@ -404,4 +404,5 @@ def test_flops_are_those_of_the_products(name: str, variant: str, nodes: int, mo
     with torch.no_grad(), counter:
         model(torch.randn(2, 6, nodes, CHANNELS))
     counted = counter.flops
-    assert forward_flops(shape, nodes, edges.shape[1], 2, 6, 4) == pytest.approx(counted, rel=0.02)
+    once = name == "graph-wavenet" or variant == "as-published"  # products of weights, once a batch, are not counted
+    assert forward_flops(shape, nodes, edges.shape[1], 2, 6, 4) == pytest.approx(counted, rel=0.02 if once else 0.001)
