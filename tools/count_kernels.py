@@ -45,6 +45,7 @@ from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.execution.task import Task
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
+from chronoscale.real_exec.signals.forecast import walks
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -394,6 +395,7 @@ def main() -> None:
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; families are {', '.join(FAMILIES)}")
     torch.set_num_threads(1)
+    walks.SPARSE = 0  # graphs have the form that they have on a GPU
     known = kernels.read_laws()
     kernels.Kernels.of_model = classmethod(lambda cls, kind, model, sizes: Coded({}, {"above": 0, **sizes}))  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:

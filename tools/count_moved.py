@@ -47,6 +47,7 @@ from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.program import Program
 from chronoscale.real_exec.job import Item
 from chronoscale.real_exec.measurement.kernels import AbsentPeers, count_kernels
+from chronoscale.real_exec.signals.forecast import walks
 from chronoscale.real_exec.snapshots.cells.program import CellProgram
 from chronoscale.real_exec.snapshots.material import SnapshotMaterial
 from chronoscale.real_exec.snapshots.model import SnapshotModel
@@ -430,6 +431,7 @@ def main() -> None:
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; families are {', '.join(FAMILIES)}")
     torch.set_num_threads(1)
+    walks.SPARSE = 0  # graphs have the form that they have on a GPU
     MODELS.update(OTHERS)  # type: ignore[attr-defined]
     known = yaml.safe_load(TARGET.read_text(encoding="utf-8")) if TARGET.exists() else {}
     found = {**known, **laws(gathered(families))}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from chronoscale.harness.study.hooks.pgti import fullest, held, kernels, printed
 from chronoscale.harness.study.hooks.pgti_executed import against, signal, trained, verdict
 from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.sampled import Sampler
+from chronoscale.real_exec.signals.forecast import model
+from chronoscale.real_exec.signals.forecast.a3t import PeriodForecaster
 from chronoscale.reports.published import published
 from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.registry import strategy
@@ -253,6 +256,20 @@ def test_naive_squares_of_table_6(small: None) -> None:
     one = small_point(horizon=12, batches=4)
     for name, (_, mse) in by_hand(one).items():
         assert table.loc[f"{name}, MSE, standardised", "ours"] == pytest.approx(mse / unit**2, rel=1e-4)
+
+
+def test_table_6_trains_the_cell_of_the_papers_library(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PGT-I's A3T-GCN is PyTorch Geometric Temporal's, ours by default that of A3T-GCN's paper."""
+    built = []
+
+    class Noted(PeriodForecaster):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            built.append(self)
+
+    monkeypatch.setattr(model, "PeriodForecaster", Noted)
+    study_of("pgt-i", "table", 6, DATASET="traffic_small", BATCH=8)  # no point of another test's
+    assert built
 
 
 def test_verdicts_on_naive_errors() -> None:

@@ -138,6 +138,12 @@ def test_defaults_follow_the_family():
     assert (experiment.cluster, experiment.training.horizon, experiment.strategies[0]) == ("h200", 1, "psg")
 
 
+def test_plans_have_how_a_decoder_is_taught():
+    for training, decay in (({}, 0.0), ({"teacher_decay": 2000}, 2000.0)):
+        experiment = check({"dataset": "traffic_small", "model": "dcrnn", "training": training}, "here")
+        assert experiment.hyper.teacher_decay == decay
+
+
 def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
     for model, expected in {
         "stid": (32, 3, 0.15),
@@ -157,6 +163,11 @@ def test_what_a_file_does_not_say_of_a_model_is_as_its_paper_has_it():
     ("changes", "message"),
     [
         ({"model": {"name": "dcrnn", "dropout": 0.3}}, r"forecaster 'dcrnn' has no dropout, got dropout: 0\.3"),
+        (
+            {"training": {**TRAINING, "teacher_decay": 2000}},
+            r"teacher_decay: 2000, and forecaster 'pgt-dcrnn' has no decoder to teach; leave the key out, or take one that has: dcrnn",
+        ),
+        ({"model": "dcrnn", "training": {"teacher_decay": -1}}, r"training\.teacher_decay: expected at least 0 \(got -1\)"),
         ({"model": {"name": "graph-wavenet", "layers": 1}}, r"layers: 1 read the last 2 of a window's 4 steps; layers: 2 read all"),
         ({"strategies": ["psg"]}, r"strategies: 'psg' is for snapshots, model 'pgt-dcrnn' trains on signals; valid: pgt, ddp"),
         ({"strategies": ["indx"]}, r"unknown strategy 'indx'; did you mean 'index'"),
@@ -178,9 +189,10 @@ def test_mistakes_are_one_line_and_exit_2(experiment, capsys, changes, message):
         assert re.search(message, one_line(capsys))
 
 
-def test_a_lost_training_goes_on_from_the_checkpoint(experiment, lose, capsys):
-    """Taken up again, it ends at the weights of a run that nothing happened to."""
-    file, whole = (experiment(stem, epochs=6, strategies=["dist-index"]) for stem in ("lost", "whole"))
+@pytest.mark.parametrize("more", [{}, {"model": {"name": "dcrnn", "hidden": 4}, "training": {**TRAINING, "teacher_decay": 8}}])
+def test_a_lost_training_goes_on_from_the_checkpoint(experiment, lose, capsys, more):
+    """Taken up again, it ends at the weights of a run that nothing happened to; also where a decoder is taught by what is drawn."""
+    file, whole = (experiment(stem, epochs=6, strategies=["dist-index"], **more) for stem in ("lost", "whole"))
     lose(2)
     command("train", file, expect=1)
     assert "rank 0 of 'train' was lost (SIGKILL); 2 of 6 epochs are kept" in one_line(capsys)

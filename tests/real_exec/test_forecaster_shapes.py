@@ -38,4 +38,4 @@ def test_mistakes() -> None:
     with pytest.raises(UserError, match=r"0 \.\. 2"):
         forecaster(shape, EDGES, None, 3, 12, 12, 0)
     with pytest.raises(UserError, match="did you mean 'exact'"):
-        forecaster(shape, EDGES[:, :1], None, 3, 12, 12, 0, "exac")
+        forecaster_shape(ModelChoice("dcrnn"), 3, 1, variant="exac")

@@ -33,9 +33,9 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def trained(name: str, ranks: int, waves: Path, out: Path, dropout: float = 0.0) -> Numbers:
+def trained(name: str, ranks: int, waves: Path, out: Path, dropout: float = 0.0, decay: float = 0.0) -> Numbers:
     """Losses, validation and test errors and the last model of two epochs."""
-    hyper, planner = Hyper(batch_size=8 // ranks, window=WINDOW, horizon=3, seed=3), strategy("dist-index")
+    hyper, planner = Hyper(batch_size=8 // ranks, window=WINDOW, horizon=3, seed=3, teacher_decay=decay), strategy("dist-index")
     choice = ModelChoice(name, 4, FORECASTERS[name].least_layers(WINDOW), heads=2, dropout=dropout)
     shape = forecaster_shape(choice, NODES, 2, hyper.window, hyper.horizon, calendar=1)
     work = Workload("waves", SignalStatistics(STEPS, NODES, 2, NODES, calendar=1), shape, hyper)
@@ -48,9 +48,10 @@ def trained(name: str, ranks: int, waves: Path, out: Path, dropout: float = 0.0)
     return epochs_of(job)
 
 
-@pytest.mark.parametrize("name", FORECASTERS)
-def test_two_ranks_train_as_one(name: str, waves: Path, tmp_path: Path) -> None:
-    one, two = (trained(name, ranks, waves, tmp_path / str(ranks)) for ranks in (1, 2))
+@pytest.mark.parametrize(("name", "decay"), [*((name, 0.0) for name in FORECASTERS), ("dcrnn", 4.0)])
+def test_two_ranks_train_as_one(name: str, decay: float, waves: Path, tmp_path: Path) -> None:
+    """A decoder that is taught, too, of which the batch decides."""
+    one, two = (trained(name, ranks, waves, tmp_path / str(ranks), decay=decay) for ranks in (1, 2))
     assert one.keys() == two.keys() and len(one["losses"]) == 12 and one["test mae"][0] > 0
     for key, values in one.items():
         if not key.startswith("model "):  # Adam makes whole steps of gradients that are rounding alone

@@ -195,12 +195,18 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("model", "more"),
-    [("dcrnn", {"hops": 2}), ("st-transformer", {"heads": 2}), ("stid", {"dropout": 0.2}), ("graph-wavenet", {"hops": 2, "dropout": 0.2})],
+    [
+        ("dcrnn", {"hops": 2}),
+        ("a3t-gcn", {}),
+        ("st-transformer", {"heads": 2}),
+        ("stid", {"dropout": 0.2}),
+        ("graph-wavenet", {"hops": 2, "dropout": 0.2}),
+    ],
 )
 def test_windows(readings: Path, tmp_path: Path, model: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "SPARSE", 0)  # a GPU's form
     hyper, planner = Hyper(batch_size=2, window=7, horizon=3, batches=3), strategy("index")
-    choice = ModelChoice(model, 4, max(2, FORECASTERS[model].least_layers(hyper.window)), **more)
+    choice = ModelChoice(model, 4, max(1 + FORECASTERS[model].stacks, FORECASTERS[model].least_layers(hyper.window)), **more)
     shape = forecaster_shape(choice, NODES, 2, hyper.window, hyper.horizon, hyper.variant, calendar=1)
     work = Workload("w", SignalStatistics(STEPS, NODES, 2, NODES, calendar=1), shape, hyper)
     planner.prepare(work, 1, UNUSED).save(tmp_path / "before.parquet")

@@ -158,7 +158,8 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def windows(readings: Path, tmp_path: Path, model: str, feed: str, variant: str) -> Program:
     """An epoch, its preparation done."""
-    hyper, planner = Hyper(batch_size=4, window=7, horizon=3, variant=variant), strategy(feed)
+    taught = 30.0 * FORECASTERS[model].decodes
+    hyper, planner = Hyper(batch_size=4, window=7, horizon=3, variant=variant, teacher_decay=taught), strategy(feed)
     choice = ModelChoice(model, 4, FORECASTERS[model].least_layers(hyper.window), hops=2, heads=2)
     shape = forecaster_shape(choice, 6, 2, hyper.window, hyper.horizon, variant, calendar=1)
     work = Workload("w", SignalStatistics(49, 6, 2, 6, calendar=1), shape, hyper)

@@ -80,6 +80,7 @@ class ModelShape:
     depth: int = 1  # cells stacked in a recurrence: one's hidden state is the next one's input
     times: int = 0  # rows of the table of a channel of the calendar, of a signal's model that has tables
     dropout: float = 0.0  # in training
+    published: bool = False  # of a signal's model: of the variant `as-published`
 
     def __post_init__(self) -> None:
         if min(self.layers, self.inputs, self.hidden, self.outputs, self.heads, self.depth) < 1 or self.parameters < 0:
@@ -281,6 +282,7 @@ class Hyper:
     standardise: str = "training"  # signals: period of mean and deviation, see `batching.signals.standardisation`
     loss: str = "mae"  # signals: mean absolute or squared ("mse") error that training minimises
     curriculum: int = 0  # signals: epochs after which one step more of the horizon counts in training; 0: all do from the first on
+    teacher_decay: float = 0.0  # signals: see `batching.signals.scheduled_sampling`; 0: a decoder reads its own predictions
     events: EventHyper = field(default_factory=EventHyper)
     recency: Recency = field(default_factory=Recency)
     task: str = "in-degree"  # on snapshots, see `strategies.snapshots.tasks`

@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from chronoscale.errors import UserError
 from chronoscale.harness.keys.experiment import Data, Experiment, Model, Training, named, null_is
 from chronoscale.harness.keys.graphs import GraphKeys
-from chronoscale.harness.keys.types import Names, Share, Size, Steps, Width
+from chronoscale.harness.keys.types import Finite, Names, Share, Size, Steps, Width
 from chronoscale.strategies.signals.forecasters import FORECASTERS
 from chronoscale.strategies.workload import Hyper
 
@@ -73,6 +74,11 @@ class SignalTraining(Training):
     curriculum: Steps = Field(
         0, description="epochs after which one step more of the horizon counts in training, the nearest first; 0: all"
     )
+    teacher_decay: Finite = Field(
+        0.0,
+        description="scheduled sampling, of models that decode: in iteration i a step reads what was true of the step before, not its "
+        "prediction, with probability t / (t + exp(i / t)), t this number; DCRNN has 2000; 0: never",
+    )
     standardise: Literal["training", "windows", "series"] = Field("training", description="period of mean and deviation")
 
 
@@ -85,6 +91,17 @@ class SignalExperiment(Experiment):
     training: SignalTraining = SignalTraining()
     strategies: Names = ("pgt", "index", "dist-index")
     cluster: str = "polaris"  # PGT-I's testbed
+
+    @model_validator(mode="after")
+    def _teaches(self) -> SignalExperiment:
+        name, decay = self.model.name, self.training.teacher_decay
+        if decay and name in FORECASTERS and not FORECASTERS[name].decodes:
+            decoders = ", ".join(kind.name for kind in FORECASTERS.values() if kind.decodes)
+            raise UserError(
+                f"training.teacher_decay: {decay:g}, and forecaster '{name}' has no decoder to teach; leave the key out, or take one that "
+                f"has: {decoders}"
+            )
+        return self
 
     @property
     def hyper(self) -> Hyper:
@@ -101,6 +118,7 @@ class SignalExperiment(Experiment):
             standardise=t.standardise,
             loss=t.loss,
             curriculum=t.curriculum,
+            teacher_decay=t.teacher_decay,
         )
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from chronoscale.batching.signals.scheduled_sampling import ScheduledSampling
 from chronoscale.batching.signals.standardisation import Moments
 from chronoscale.batching.signals.windows import WindowAssignment
 from chronoscale.datasets.arrays import Int64
@@ -126,6 +127,8 @@ class SignalProgram(Program):
         self.squared = hyper.loss == "mse"
         self.curriculum = hyper.curriculum
         self._seed = context.settings.seed
+        teaching = (hyper.teacher_decay, deals[0].iterations, feed.windows.horizon, self._seed)
+        self.teacher = ScheduledSampling(*teaching) if hyper.teacher_decay else None
         self.losses = Losses()
         self._scale = tuple(float(part[0]) for part in (feed.scale.mean, feed.scale.deviation))
         self._run: Mapping[Op, Callable[[Task], None]] = {
@@ -144,8 +147,12 @@ class SignalProgram(Program):
     @property
     def graph_blocks(self) -> GraphBlocks | str:
         """Return the rows of each batch of windows, from its readings to its gradients, as what a CUDA graph may hold; why not, with
-        dropout."""
-        return "what dropout leaves out follows from the epoch, and is drawn anew for every batch" if self.model.dropout else self._blocks
+        dropout or scheduled sampling."""
+        if self.model.dropout:
+            return "what dropout leaves out follows from the epoch, and is drawn anew for every batch"
+        if self.teacher:
+            return "which steps scheduled sampling teaches the decoder follows from the epoch, and is drawn anew for every batch"
+        return self._blocks
 
     def size(self, unit: int) -> int:
         """Return how many windows of this rank a batch of the current epoch has. unit: the batch's number in the schedule."""
@@ -199,12 +206,15 @@ class SignalProgram(Program):
         self.collective.all_reduce(errors.sums)
         return errors
 
-    def _predict(self, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """Return prediction and target of a batch, [b, horizon, N], in the units of the data."""
+    def _predict(self, batch: Tensor, taught: Sequence[bool] = ()) -> tuple[Tensor, Tensor]:
+        """Return prediction and target of a batch, [b, horizon, N], in the units of the data. taught: after which steps of the horizon a
+        decoder reads what was true, in training; none: after no step."""
         mean, deviation = self._scale
         batch = batch.float()  # models are float32, whatever the readings are
         inputs = torch.nan_to_num(batch[:, : self.window])  # missing readings are taken at the mean
-        return self.model(inputs) * deviation + mean, batch[:, self.window :, :, 0] * deviation + mean
+        target = batch[:, self.window :, :, 0]
+        prediction = self.model.teach(inputs, target, taught) if taught else self.model(inputs)
+        return prediction * deviation + mean, target * deviation + mean
 
     def _read(self, task: Task) -> None:
         self.batch[task.unit] = self.feed.read(self._starts[task.unit])
@@ -224,7 +234,8 @@ class SignalProgram(Program):
         if self.model.dropout and self.model.training:
             torch.manual_seed(derive_key(self._seed, DROPOUT, self.epoch, task.unit, self.rank))
         with torch.set_grad_enabled(task.step != VALIDATE):
-            prediction, target = self._predict(batch)
+            teacher = self.teacher if self.model.training else None
+            prediction, target = self._predict(batch, teacher.taught(self.epoch, task.unit) if teacher else ())
             if task.step == VALIDATE:
                 self.errors.sums.add_(MaskedErrors.of(prediction, target).sums)
                 return

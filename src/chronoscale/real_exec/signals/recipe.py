@@ -67,7 +67,7 @@ def model_of(item: Item, choice: ModelChoice, seed: int) -> Forecaster:
     sizes = (signal.num_nodes, signal.num_channels, hyper.window, hyper.horizon)
     shape = forecaster_shape(choice, *sizes, hyper.variant, signal.calendar)
     graph = (signal.edge_index, signal.edge_weight, signal.num_nodes)
-    return forecaster(shape, *graph, hyper.window, hyper.horizon, seed, hyper.variant)
+    return forecaster(shape, *graph, hyper.window, hyper.horizon, seed)
 
 
 def learner_of(item: Item, choice: ModelChoice, context: Context) -> Learner[Forecaster]:

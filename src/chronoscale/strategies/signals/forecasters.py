@@ -21,6 +21,7 @@ __all__ = ["DENSE_NODES", "FORECASTERS", "forecaster_shape", "forward_bytes", "f
 Count = TypeVar("Count", int, Ints)
 
 KINDS = (DCRNN(), PgtDCRNN(), A3TGCN(), NodeTransformer(), STID(), GraphWaveNet())
+VARIANTS = ("exact", "as-published")
 FORECASTERS: Mapping[str, ForecasterKind] = {kind.name: kind for kind in KINDS}
 
 
@@ -28,13 +29,16 @@ def forecaster_shape(
     choice: ModelChoice, nodes: int, channels: int, window: int = 12, horizon: int = 12, variant: str = "exact", calendar: int = 0
 ) -> ModelShape:
     """Return the sizes of a forecaster of signals, for planning. channels: values of a sensor a step, of which the last `calendar` tell the
-    time; window, horizon: steps read and predicted; variant: "exact" or "as-published", which differ in `parameters`.
+    time; window, horizon: steps read and predicted; variant: "exact" or "as-published", as `published` of the shape.
 
-    Raises UserError for an unknown name (with the nearest), for sizes that it cannot have, and where it reads a calendar that is not there.
+    Raises UserError for an unknown name or variant (with the nearest), for sizes that it cannot have, and where it reads a calendar that is
+    not there.
     """
     name = choice.name
     if name not in FORECASTERS:
         raise unknown("forecaster", name, FORECASTERS)
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
     sizes = (choice.hidden, choice.layers, window, horizon, choice.hops, choice.heads, choice.times)
     if min(nodes, channels, *sizes) < 1:
         raise UserError(f"forecaster '{name}': nodes, channels, hidden, layers, window, horizon, hops, heads and times must be at least 1")
@@ -59,8 +63,9 @@ def forecaster_shape(
         calendar=calendar,
         times=choice.times,
         dropout=choice.dropout,
+        published=variant == "as-published",
     )
-    return replace(shape, parameters=kind.parameters(shape, nodes, window, horizon, variant == "as-published"))
+    return replace(shape, parameters=kind.parameters(shape, nodes, window, horizon))
 
 
 def _work(shape: ModelShape, nodes: int, edges: int, window: int, horizon: int) -> ForecasterWork:

@@ -50,6 +50,7 @@ def trained(point: StudyPoint) -> dict[str, Any]:
     """
     of, data = dict(point.settings), signal(point.dataset)
     training = {"batch_size": of["batch"], "window": of["horizon"], "horizon": of["horizon"], "batches": of["batches"]}
+    training["variant"] = point.variant
     model = {"name": point.model, "hidden": of["hidden"]}
     experiment = check({"dataset": point.dataset, "model": model, "training": training}, "pgt-i")
     assert isinstance(experiment, SignalExperiment)

@@ -5,6 +5,7 @@ State and inputs are rows [N B, width], node by node, so that one product diffus
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -105,9 +106,9 @@ class Recurrences(nn.Module):
 class DiffusionForecaster(Forecaster):
     """Models `dcrnn` and `pgt-dcrnn` of a signal, recurrent networks with diffusion convolution.
 
-    `dcrnn`: an encoder reads the window; a decoder, from its states and a zero symbol, reads its own predictions. `pgt-dcrnn`: no decoder;
-    the state after step t of the last `horizon` steps of the window, read out, predicts step t of the horizon. Scheduled sampling (Li et
-    al. §2.4) is left out: the decoder sees its predictions in training, too.
+    `dcrnn`: an encoder reads the window; a decoder, from its states and a zero symbol, reads its own predictions, or what it is taught
+    (scheduled sampling, Li et al. §2.4). `pgt-dcrnn`: no decoder; the state after step t of the last `horizon` steps of the window, read
+    out, predicts step t of the horizon.
     """
 
     def __init__(self, shape: ModelShape, walks: Walks, window: int, horizon: int) -> None:
@@ -120,10 +121,22 @@ class DiffusionForecaster(Forecaster):
             raise UserError(f"forecaster '{shape.name}' predicts at most window = {window} steps, got horizon {horizon}")
 
     def forward(self, x: Tensor) -> Tensor:
-        parts = -(-len(x) // self.walks.windows_at_once(2 * self.encoder.hidden, x))
-        return torch.cat([self._predict(part) for part in x.tensor_split(parts)]) if parts > 1 else self._predict(x)
+        return self._in_parts(x, None, ())
 
-    def _predict(self, x: Tensor) -> Tensor:
+    def teach(self, x: Tensor, truth: Tensor, taught: Sequence[bool]) -> Tensor:
+        if self.decoder is None:
+            return super().teach(x, truth, taught)
+        return self._in_parts(x, truth, taught)
+
+    def _in_parts(self, x: Tensor, truth: Tensor | None, taught: Sequence[bool]) -> Tensor:
+        """Predict windows some at a time, as many as are best diffused together."""
+        parts = -(-len(x) // self.walks.windows_at_once(2 * self.encoder.hidden, x))
+        if parts <= 1:
+            return self._predict(x, truth, taught)
+        truths = [None] * parts if truth is None else truth.tensor_split(parts)
+        return torch.cat([self._predict(*part, taught) for part in zip(x.tensor_split(parts), truths, strict=True)])
+
+    def _predict(self, x: Tensor, truth: Tensor | None, taught: Sequence[bool]) -> Tensor:
         batch, _, nodes, _ = x.shape
         spread = self.walks(x.permute(2, 1, 0, 3).contiguous()).transpose(0, 1).contiguous()  # [window, N, B, terms C]
         states: list[Tensor | None] = [None] * len(self.encoder.cells)
@@ -136,8 +149,11 @@ class DiffusionForecaster(Forecaster):
         else:
             outputs, weights = [], self.decoder.weights()
             symbol = x.new_zeros(nodes, batch, 1)
-            for _ in range(self.horizon):
+            for ahead in range(self.horizon):
                 states = self.decoder(self.walks(symbol).flatten(0, 1), states, weights, self.walks)
                 outputs.append(self.readout(states[-1]))
                 symbol = outputs[-1].view(nodes, batch, 1)
+                if truth is not None and ahead < len(taught) and taught[ahead]:
+                    true = truth[:, ahead].T[..., None].contiguous()
+                    symbol = torch.where(true.isnan(), symbol, true)
         return torch.stack(outputs).view(self.horizon, nodes, batch).permute(2, 0, 1)

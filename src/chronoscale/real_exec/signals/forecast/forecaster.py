@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from chronoscale.batching.signals.standardisation import Scaler
@@ -24,3 +26,12 @@ class Forecaster(nn.Module):
         same units.
         """
         raise NotImplementedError
+
+    def teach(self, x: Tensor, truth: Tensor, taught: Sequence[bool]) -> Tensor:
+        """Predict as `forward` does, in training by scheduled sampling: a decoder reads the true values of some steps.
+
+        truth: [B, horizon, N], what is to be predicted, in the same units; where it is NaN, the prediction is read all the same. taught:
+        for each step of the horizon but the last, whether the next one reads its truth. Raises NotImplementedError for models that do not
+        decode.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no decoder to teach")

@@ -6,7 +6,7 @@ import torch
 
 from chronoscale.datasets.arrays import Float32, Int32
 from chronoscale.errors import unknown
-from chronoscale.real_exec.signals.forecast.a3t import AttentionForecaster
+from chronoscale.real_exec.signals.forecast.a3t import AttentionForecaster, PeriodForecaster
 from chronoscale.real_exec.signals.forecast.dcrnn import DiffusionForecaster
 from chronoscale.real_exec.signals.forecast.forecaster import Forecaster
 from chronoscale.real_exec.signals.forecast.graph_wavenet import WaveNetForecaster
@@ -20,36 +20,28 @@ __all__ = ["Forecaster", "forecaster"]
 
 
 def forecaster(
-    shape: ModelShape,
-    edge_index: Int32,
-    edge_weight: Float32 | None,
-    nodes: int,
-    window: int,
-    horizon: int,
-    seed: int,
-    variant: str = "exact",
+    shape: ModelShape, edge_index: Int32, edge_weight: Float32 | None, nodes: int, window: int, horizon: int, seed: int
 ) -> Forecaster:
     """Build the forecasting model of `shape` (`dcrnn`, `a3t-gcn`, …), untrained, on a static graph.
 
     Parameters depend only on the shape and the seed.
 
-    edge_index [2, E] with weights [E] (None: 1). window, horizon: steps read and predicted. The variant `as-published` differs from `exact`
-    as the module of each model says. Raises UserError for unknown names and edges that leave the graph.
+    edge_index [2, E] with weights [E] (None: 1). window, horizon: steps read and predicted. A shape that is `published` has
+    another model, as the module of each model says. Raises UserError for unknown names and edges that leave the graph.
     """
     if shape.name not in FORECASTERS:
         raise unknown("forecaster", shape.name, FORECASTERS)
-    if variant not in ("exact", "as-published"):
-        raise unknown("variant", variant, ("exact", "as-published"))
-    published = variant == "as-published"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        if shape.name == "a3t-gcn" and shape.published:
+            return PeriodForecaster(shape, edge_index, edge_weight, nodes, window, horizon)
         if shape.name == "a3t-gcn":
-            return AttentionForecaster(shape, edge_index, edge_weight, nodes, window, horizon, published)
+            return AttentionForecaster(shape, edge_index, edge_weight, nodes, horizon)
         if shape.name == "st-transformer":
             return TransformerForecaster(shape, nodes, window, horizon)
         if shape.name == "stid":
             return IdentityForecaster(shape, nodes, window, horizon)
         if shape.name == "graph-wavenet":
-            walks = Walks(edge_index, edge_weight, nodes, shape.hops, transposed=published)
+            walks = Walks(edge_index, edge_weight, nodes, shape.hops, transposed=shape.published)
             return WaveNetForecaster(shape, walks, window, horizon)
-        return DiffusionForecaster(shape, Walks(edge_index, edge_weight, nodes, shape.hops, published), window, horizon)
+        return DiffusionForecaster(shape, Walks(edge_index, edge_weight, nodes, shape.hops, shape.published), window, horizon)

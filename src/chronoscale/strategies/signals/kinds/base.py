@@ -77,9 +77,9 @@ class ForecasterKind:
 
     name: what experiments call it; source: its paper. spatial: diffusion, gcn, attention or none; temporal: gru, convolution or none. All
     read every value at every step of a window; of the calendar every step, or the last one. clock: whether it cannot do without a calendar.
-    stacks: whether it may have several layers; tables: whether it has a table for each channel of the calendar. published: sizes (keys
-    under `model`) that it has in its paper, where files do not say others, `dropout` among them if it has that; empty for models with the
-    defaults of all.
+    decodes: whether a step of its prediction reads the one before; stacks: whether it may have several layers; tables: whether it has a
+    table for each channel of the calendar. published: sizes (keys under `model`) that it has in its paper, where files do not say others,
+    `dropout` among them if it has that; empty for models with the defaults of all.
     """
 
     name: str
@@ -87,6 +87,7 @@ class ForecasterKind:
     spatial = "none"
     temporal = "none"
     clock = False
+    decodes = False
     stacks = False
     tables = False
     published: Mapping[str, float] = MappingProxyType({})
@@ -126,8 +127,8 @@ class ForecasterKind:
         if not self.drops and choice.dropout:
             raise UserError(f"forecaster '{self.name}' has no dropout, got dropout: {choice.dropout:g}")
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
-        """Count the trained values of the model. published: whether of the variant `as-published`."""
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
+        """Count the trained values of the model."""
         raise NotImplementedError(f"{self.name} counts no parameters")
 
     def work(self, shape: ModelShape, graph: GraphOperations, window: int, horizon: int) -> ForecasterWork:

@@ -17,8 +17,8 @@ class DCRNN(ForecasterKind):
     stacks = True
     decodes = True
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
-        terms = 2 * (shape.hops + 1) if published else 1 + 2 * shape.hops
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
+        terms = 2 * (shape.hops + 1) if shape.published else 1 + 2 * shape.hops
         hidden = shape.hidden
 
         def stack(inputs: int) -> int:

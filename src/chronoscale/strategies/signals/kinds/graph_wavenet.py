@@ -48,7 +48,7 @@ class GraphWaveNet(ForecasterKind):
                 f"{self.least_layers(window)} read all"
             )
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
         hidden, above = shape.hidden, shape.layers - 1
         skip, end, terms = SKIP * hidden, END * hidden, 1 + 3 * shape.hops
         layers = shape.layers * (2 * hidden + 1) * 2 * hidden + above * (terms * hidden + 3) * hidden

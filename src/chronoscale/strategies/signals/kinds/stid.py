@@ -19,7 +19,7 @@ class STID(ForecasterKind):
     tables = True
     published = MappingProxyType({"hidden": 32, "layers": 3, "dropout": 0.15})
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
         hidden, wide = shape.hidden, (2 + shape.calendar) * shape.hidden
         embeddings = (window * shape.inputs + 1 + nodes + shape.calendar * shape.times) * hidden
         return embeddings + shape.layers * 2 * (wide + 1) * wide + (wide + 1) * horizon

@@ -22,7 +22,7 @@ class NodeTransformer(ForecasterKind):
         if choice.hidden % choice.heads:
             raise UserError(f"forecaster '{self.name}': hidden must be a multiple of heads, got {choice.hidden} and {choice.heads}")
 
-    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int, published: bool) -> int:
+    def parameters(self, shape: ModelShape, nodes: int, window: int, horizon: int) -> int:
         hidden, calendar = shape.hidden, shape.calendar
         tokens = window * (shape.inputs - calendar) + 1 + nodes + calendar + 1
         return (tokens + shape.layers * (12 * hidden + 13) + 2) * hidden + (hidden + 1) * horizon
