@@ -20,6 +20,8 @@ TIME_OF_DAY = (
 )
 ZONE = TIME_OF_DAY + r"\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?:\s+(?:\d{4}|\([A-Z]+\)))?$"  # also before a year, or (CEST)
 MONTH = r"(?i)^(?=.*\b\d{4}\b)(?=.*\b\d{1,2}\b).*\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b"
+MONTH_OF_YEAR = r"(?i)^(?:(\d{4})\W*([a-z]{3,9})\.?|([a-z]{3,9})\W*(\d{4}))$"  # 1991 Jul, July 1991
+QUARTER = r"(?i)^(?:(\d{4})\W?q([1-4])|q([1-4])\W?(\d{4}))$"
 LIKE_A_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b")
 YEAR = r"\d{4}(?:\D|\d{4}|$)"
 HALF_DAYS = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I %p")
@@ -72,6 +74,11 @@ def read_dates(entries: NDArray[np.object_], day_first: bool | None = None, year
         if day_first is None:
             _require_years_last(local)
         return Dates(*_read_local(local, day_first), bool(zoned.all()))
+    if (quarters := text.str.extract(QUARTER)).notna().any(axis=1).all():
+        years, numbers = quarters[0].fillna(quarters[3]), quarters[1].fillna(quarters[2]).astype(int)
+        return Dates(_ticks(_iso(years + "-" + (3 * numbers - 2).astype(str).str.zfill(2))), "quarters of years", False)
+    if (months := text.str.extract(MONTH_OF_YEAR)).notna().any(axis=1).all():
+        text = "1 " + months[1].fillna(months[2]) + " " + months[0].fillna(months[3])
     if text.str.contains(MONTH, regex=True).all():
         return Dates(_ticks(_with_names(text)), "dates with names of months", bool(zoned.all()))
     return Dates(_ticks(_iso(text)), "ISO dates", bool(zoned.all()))
@@ -131,7 +138,8 @@ def _with_names(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
     entry is none."""
     import pandas as pd  # noqa: PLC0415
 
-    form = pd.tseries.api.guess_datetime_format(text.iloc[0]) or "mixed"
+    telling = text[~text.str.contains(r"(?i)\bmay\b", regex=True)]  # which is both long and short
+    form = pd.tseries.api.guess_datetime_format((telling if len(telling) else text).iloc[0]) or "mixed"
     return pd.to_datetime(text, format=form, errors="coerce", utc=True)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow.compute as pc
+
 from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.column_names import SENSORS, TIMES, means
 from chronoscale.datasets.formats.headed.dates import dates_among
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.times import looks_like_dates
+from chronoscale.datasets.formats.headed.transposed import MOST_ANSWERS, name_columns
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import is_number
 
-FEWEST_DATES = 2  # names of columns that are dates, where a table has its times in its header
+FEWEST_DATES, FEWEST_NUMBERS = 2, 3  # names of columns that are dates, or numbers, where a table has its times in its header
 
 
 def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
@@ -24,7 +28,7 @@ def require_header(table: HeadedTable) -> None:
     """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
     numbers beside columns of text."""
     names = [column.name for column in table.columns]
-    if any(means(name, (*SENSORS, *TIMES)) for name in names):
+    if any(means(name, (*SENSORS, *TIMES)) for name in names) or _numbers_in_steps(table):
         return
     dates = dates_among(names)
     above_dates = [place for place in dates if looks_like_dates(table.columns[place])]
@@ -40,13 +44,33 @@ def require_header(table: HeadedTable) -> None:
 
 
 def require_times_in_rows(table: HeadedTable) -> None:
-    """Check that a table does not have its times in its header. Raises Question where the names of two columns or more are dates."""
-    names = [column.name for column in table.columns]
-    dates = dates_among(names)
-    if len(dates) >= FEWEST_DATES:
-        text = f"the names of {len(dates):,} of {len(names):,} columns are dates, '{names[dates[0]]}' to '{names[dates[-1]]}'"
-        swapped = Answer("a row is a sensor, a column a time", {"transpose": "true"})
-        raise Question(table.paths[0], text, swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+    """Check that a table does not have its times in its header. Raises Question where the names of FEWEST_DATES columns or more are dates,
+    or those of FEWEST_NUMBERS or more are numbers in even steps, such as years, beside a column of different words."""
+    dates, numbers = dates_among(table.header), _numbers_in_steps(table)
+    if len(dates) < FEWEST_DATES and not numbers:
+        return
+    places, kind = (dates, "dates") if len(dates) >= FEWEST_DATES else (numbers, "numbers in even steps")
+    first, last = (table.header[places[at]] for at in (0, -1))
+    text = f"the names of {len(places):,} of {len(table.columns):,} columns are {kind}, '{first}' to '{last}'"
+    names = name_columns(table, [table.columns[place] for place in places])
+    swapped = [Answer("a row is a sensor, a column a time", {"transpose": "true"})]
+    if len(names) > 1:
+        swapped = [
+            Answer(f"a row is a sensor, called {one.entry(0)} say, a column a time", {"transpose": "true", "sensor": one.option})
+            for one in names[:MOST_ANSWERS]
+        ]
+    raise Question(table.paths[0], text, *swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+
+
+def _numbers_in_steps(table: HeadedTable) -> list[int]:
+    """Return the indices of the columns whose names are numbers, where these are all in even steps upwards and words beside them name the
+    rows; else []."""
+    places = [place for place, name in enumerate(table.header) if is_number(name)]
+    steps = np.diff([float(table.header[place]) for place in places])
+    if len(places) < FEWEST_NUMBERS or steps[0] <= 0 or not np.allclose(steps, steps[0]):
+        return []
+    words = [column for column in table.columns if column.kind == "text" and not looks_like_dates(column)]
+    return places if any(len(pc.unique(column.data)) == table.rows > 1 for column in words) else []
 
 
 def suggest_events(table: HeadedTable, time: Column | None) -> Answer:
