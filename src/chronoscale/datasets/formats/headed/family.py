@@ -9,6 +9,7 @@ import numpy as np
 from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.column_names import SENSORS, means, plain_words
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
+from chronoscale.datasets.formats.headed.joined_dates import find_parts
 from chronoscale.datasets.formats.headed.roles import EventRoles, NamedColumns, ReadingRoles, find_ends, find_event_roles, find_time
 from chronoscale.datasets.formats.headed.suggestions import require_header, require_times_in_rows, suggest_events, unclear_columns
 from chronoscale.datasets.formats.headed.times import looks_like_dates
@@ -55,7 +56,9 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, rows_are_steps:
     if named.values:
         values = tuple(table.find("values", name) for name in named.values)
         return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
-    others = [one for one in table.columns if one is not sensor and one is not time and not _is_row_number(one)]
+    parts = find_parts(table)  # of a date that is not the time
+    apart = [sensor, time, *(parts if len(parts) > 1 else []), *(one for one in table.columns if named.time and looks_like_dates(one))]
+    others = [one for one in table.columns if one not in apart and not _is_row_number(one)]
     if sensor is None and time is not None:
         names = [one for one in others if one.kind == "text" and not one.is_mostly_numbers and not looks_like_dates(one)]
         sensor = _choose_sensor(table, names)

@@ -37,15 +37,16 @@ def join_dates(table: HeadedTable, named: NamedColumns) -> HeadedTable:
     if len(wanted) > len(FORMS):
         raise UserError(f"{table.paths[0]}: time={named.time}: expected the columns of {', '.join(PARTS)} at most, with + between")
     if len(wanted) > 1:
-        return _with_joined(table, [table.find("time", name) for name in wanted])
-    parts = _find_parts(table)
+        return _with_joined(table, [table.find("time", name) for name in wanted], PLUS.join(wanted))
+    parts = find_parts(table)
     names = {name for part in parts for name in (part.name, str(part.place))}
     timed = any(means(column.name, TIMES) for column in table.columns if column not in parts)
     taken = named.beside_time & names or (named.time is not None and (len(parts) > 1 or named.time not in names))
-    return table if not parts or timed or taken else _with_joined(table, parts)
+    return table if not parts or timed or taken else _with_joined(table, parts, PLUS.join(part.name for part in parts))
 
 
-def _find_parts(table: HeadedTable) -> list[Column]:
+def find_parts(table: HeadedTable) -> list[Column]:
+    """Return the columns of a year, a month, and so on down to the first part of a date that is lacking; [] where none holds years."""
     parts = list[Column]()
     for words in PARTS.values():
         found = [column for column in table.columns if plain_words(column.name) in words and column.is_numeric and not column.absent.any()]
@@ -56,8 +57,8 @@ def _find_parts(table: HeadedTable) -> list[Column]:
     return parts if YEARS[0] <= years.min() <= years.max() < YEARS[1] and not (years % 1).any() else []
 
 
-def _with_joined(table: HeadedTable, parts: list[Column]) -> HeadedTable:
+def _with_joined(table: HeadedTable, parts: list[Column], name: str) -> HeadedTable:
     numbers = [part.integers("part of a date").tolist() for part in parts]
     dates = pa.array([FORMS[len(parts) - 1].format(*row) for row in zip(*numbers, strict=True)], pa.large_string())
-    joined = replace(parts[0], name=PLUS.join(part.name for part in parts), data=dates, is_unique=True)
+    joined = replace(parts[0], name=name, data=dates, is_unique=True)
     return replace(table, columns=tuple(joined if one is parts[0] else one for one in table.columns if one is parts[0] or one not in parts))

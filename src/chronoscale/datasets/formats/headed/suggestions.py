@@ -14,13 +14,17 @@ from chronoscale.datasets.formats.headed.transposed import MOST_ANSWERS, name_co
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import is_number
 
+FEWEST_ENDS = 2  # columns of an event beside its time
 FEWEST_DATES, FEWEST_NUMBERS = 2, 3  # names of columns that are dates, or numbers, where a table has its times in its header
 
 
 def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
     """Return the question what the columns of a table are, where neither their names nor what they hold says it. time: the column of times,
     if one is known."""
-    answers = [suggest_events(table, time), *_suggest_readings(table, time)]
+    events, readings = suggest_events(table, time), _suggest_readings(table, time)
+    ends = [table.find(role, events.options[role]) for role in ("src", "dst") if role in events.options]
+    fractions = any(end.kind == "number" and not end.has_whole_fractions for end in ends)  # which nodes are not called
+    answers = readings if readings and fractions else [events, *readings]
     return Question(table.paths[0], f"the columns {table.names} do not say whether they are events or readings", *answers)
 
 
@@ -38,9 +42,15 @@ def require_header(table: HeadedTable) -> None:
     time = above_dates[0] if above_dates else min(2, len(table.columns) - 1)
     others = [place for place in range(len(table.columns)) if place != time]
     places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*others[:2], time], strict=False)}
-    events = Answer("it is the first row", {"header": "false", **places})
+    first = Answer("it is the first row", {"header": "false", **places})
+    if (
+        above_dates
+        and all(column.is_numeric for column in table.columns if column is not table.columns[time])
+        and len(others) > FEWEST_ENDS
+    ):
+        first = Answer("it is the first row, of readings", {"header": "false", "as": "readings", "time": str(time + 1)})
     meant = Answer("it is a header, of readings", {"as": "readings"})
-    raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", events, meant)
+    raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", first, meant)
 
 
 def require_times_in_rows(table: HeadedTable) -> None:
