@@ -83,7 +83,14 @@ def test_parts_of_a_date_are_left_alone_where_something_else_is_the_time(tmp_pat
     few = write_table(tmp_path / "few.csv", {"year": [1, 2, 3], "month": [1, 1, 1], "a": [1.5, 2.5, 3.5]})
     assert len(question(few).answers) > 0  # such are no years
     twice = write_table(tmp_path / "twice.csv", {"year": [2001, 2002], "Year": [2001, 2002], "a": [1.5, 2.5]})
-    assert "do not say whether" in question(twice).text
+    assert question(twice).text.startswith("the columns year, Year, a do not say whether")
+
+
+def test_other_dates_are_neither_sensors_nor_readings(tmp_path: Path) -> None:
+    days = [f"2012-01-{day:02d}" for day in range(1, 9)]
+    signal = read_signal(write_table(tmp_path / "t.csv", {"date": days, "a": [*range(8)], "checked": ["3 Feb 2012"] * 8}))
+    assert signal.values[:, :, 0].tolist() == [[at] for at in range(8)]
+    assert signal.account["dropped"] == ["column 'checked'"]
 
 
 @pytest.mark.parametrize(

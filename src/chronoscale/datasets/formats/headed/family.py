@@ -57,11 +57,11 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, rows_are_steps:
         values = tuple(table.find("values", name) for name in named.values)
         return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
     parts = find_parts(table)  # of a date that is not the time
-    apart = [sensor, time, *(parts if len(parts) > 1 else []), *(one for one in table.columns if named.time and looks_like_dates(one))]
+    dates = [] if time is None else [one for one in table.columns if looks_like_dates(one)]
+    apart = [sensor, time, *(parts if len(parts) > 1 else []), *dates]
     others = [one for one in table.columns if one not in apart and not _is_row_number(one)]
     if sensor is None and time is not None:
-        names = [one for one in others if one.kind == "text" and not one.is_mostly_numbers and not looks_like_dates(one)]
-        sensor = _choose_sensor(table, names)
+        sensor = _choose_sensor(table, [one for one in others if one.kind == "text" and not one.is_mostly_numbers])
     values = tuple(one for one in others if one is not sensor and (one.is_mostly_numbers or (one.kind == "empty" and sensor is None)))
     whole = sensor is not None or len(values) == len(others)
     if not values or not whole or (time is None and not rows_are_steps):
