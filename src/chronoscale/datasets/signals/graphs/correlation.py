@@ -35,7 +35,7 @@ class CorrelationGraph:
             pairs = f"all pairs of {signal.num_nodes:,} sensors take {needed / 1e9:.0f} GB, and {free / 1e9:.0f} GB of memory are free"
             raise UserError(f"graph: kind correlation: {pairs}; take knn, or a file")
         if signal.num_nodes < 2:
-            raise UserError("graph: kind correlation: one sensor alone has no neighbours; take kind none, and a model that reads no graph")
+            raise UserError("graph: kind correlation: one sensor alone has no neighbours; take kind none")
         matrix = correlations(signal, training_steps)
         np.fill_diagonal(matrix, np.nan)
         ranked = np.argsort(np.where(np.isnan(matrix), -np.inf, matrix), axis=1, kind="stable")[:, ::-1][:, : self.neighbours]
