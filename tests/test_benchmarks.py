@@ -268,3 +268,21 @@ def test_the_list_imports_no_subject():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *lines, imported = done.stdout.splitlines()
     assert len(lines) == len(listing.names()) and imported == "[]"
+
+
+@pytest.mark.filterwarnings("ignore::chronoscale.errors.ChronoscaleWarning")
+def test_rivals_are_compared_on_somebodys_experiments(tmp_path, monkeypatch):
+    hours = [f"2019-01-{1 + at // 24:02d} {at % 24:02d}:00,{at % 24},{(7 * at) % 24}" for at in range(700) if at not in (90, 91)]
+    (tmp_path / "air.csv").write_text("\n".join(["time,a,b", *hours[:600]]) + "\n")
+    (tmp_path / "air.yaml").write_text(
+        f"dataset: {{path: {tmp_path}/air.csv}}\nmodel: {{name: stid}}\ntraining: {{window: 6, horizon: 3}}\n"
+    )
+    events = "".join(f"{(at * at) % 7} {7 + (3 * at) % 5} {1_546_300_800 + 60 * at}\n" for at in range(300))
+    (tmp_path / "calls.txt").write_text(events)
+    (tmp_path / "calls.yaml").write_text(f"dataset: {{path: {tmp_path}/calls.txt}}\nmodel: {{name: tgn}}\ntraining: {{batch_size: 50}}\n")
+    monkeypatch.setenv("CHRONOSCALE_RIVALS", f"{tmp_path / 'air.yaml'}:{tmp_path / 'calls.yaml'}")
+    readings, links = importlib.import_module("subjects.rivals").SUBJECT.cases(False)
+    assert (readings.name, links.name) == ("set=air predicted=readings", "set=calls predicted=links")
+    scores = readings.measure(Setting(1, 1, tmp_path))["plain"][0]
+    assert scores["value 24 steps before"] < 0.1 < scores["last value"]  # a period that the readings have
+    assert links.measure(Setting(1, 1, tmp_path))["plain"][0]["popularity of late"] > 0

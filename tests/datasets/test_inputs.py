@@ -42,7 +42,7 @@ class Refused(NamedTuple):
 
 
 REFUSED = [
-    Refused("otc.csv", SIGNED, (":1: 4 fields ('6,2,4,1289241911.5')", f"columns={USUAL}", "network_repository or konect")),
+    Refused("otc.csv", SIGNED, ("line 1 has 4 fields ('6,2,4,1289241911.5')", f"columns={USUAL}", "network_repository", "konect")),
     Refused("icews.txt", QUADS.replace("\n", "\t0\n"), (":1: 5 fields", f"columns={USUAL}")),
     Refused("one.txt", "1\n2\n", ("none of the known formats",)),
     Refused("one.csv", "1\n2\n", (":1: 1 fields ('1'), expected 'src dst' or 'src dst time'",), {"format": "plain"}),

@@ -169,3 +169,61 @@ def test_small_ids_with_unix_times_are_never_asked(pairs: list[tuple[int, int]],
     path = tmp_path_factory.mktemp("t") / "t.txt"
     path.write_text(rows(src, dst, [UNIX[0] + i for i in range(len(pairs))]))
     assert len(read_events(path)) == len(pairs)
+
+
+CONTACTS = [(str(u), str(v), t) for u, v, t in zip(SRC, DST, UNIX, strict=True)]
+CLASSES = [["MP*1", "PC", "3B"][at % 3] for at in range(COUNT)]
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", ","])
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ((UNIX, SRC, DST, CLASSES, CLASSES), "time,src,dst,_,_"),  # contacts of people with their classes
+        ((SRC, DST, [1.5] * COUNT, UNIX), "src,dst,weight,time"),
+        ((CLASSES, SRC, DST, UNIX), "_,src,dst,time"),
+        ((SRC, CLASSES, DST, [*range(COUNT)], UNIX, CLASSES), "src,_,dst,_,time,_"),
+    ],
+)
+def test_a_table_without_names_that_nobody_documents_is_asked_by_what_its_fields_hold(
+    tmp_path: Path, columns: tuple[list[Any], ...], named: str, separator: str
+) -> None:
+    doubt = question(
+        tmp_path / "contacts.csv", rows(*columns, separator=separator), **({"format": "plain"} if columns[0] is CLASSES else {})
+    )
+    assert doubt.text.startswith(f"line 1 has {len(columns)} fields ('") and "\t" not in doubt.text
+    assert doubt.answers[0].options == {"columns": named}
+    places = [named.split(",").index(role) + 1 for role in ("time", "src", "dst")]
+    assert doubt.answers[0].meaning == "field {} is the time, {} the source, {} the destination".format(*places)
+    assert answered(tmp_path / "contacts.csv", doubt, 0) == CONTACTS
+    assert [answer.format for answer in doubt.answers[1:]] == (["network_repository", "konect"] if len(columns) == 4 else [])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (UNIX, UNIX, SRC, DST),  # two fields of times
+        (SRC, DST, RELATIVE, RELATIVE),  # none
+        (UNIX, SRC, CLASSES, CLASSES),  # one of integers
+        ([*UNIX[:-1], 5], SRC, DST, SRC),  # not all are times
+    ],
+)
+def test_fields_that_do_not_show_what_they_are_are_an_error(tmp_path: Path, columns: tuple[list[Any], ...]) -> None:
+    (tmp_path / "t.txt").write_text(rows(*columns))
+    with pytest.raises(UserError, match=r"t.txt:1: 4 fields .*, expected 'src dst' or 'src dst time'; say what each is") as caught:
+        open_dataset(tmp_path / "t.txt")
+    assert not isinstance(caught.value, Question)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1289241990 7 25 PC", ":61: expected 5 fields, found 4"),
+        ("1289241990 7 25 PC 3B 3B", ":61: expected 5 fields, found 6"),
+        ("1289241990 7 PC PC 3B", ":61: expected a finite number, found 'PC'"),
+    ],
+)
+def test_fields_that_are_skipped_hold_anything_and_are_there_all_the_same(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "t.txt").write_text(rows(UNIX, SRC, DST, CLASSES, CLASSES) + line + "\n")
+    with pytest.raises(UserError, match=message):
+        open_dataset(tmp_path / "t.txt", columns="time,src,dst,_,_")

@@ -259,8 +259,15 @@ def test_later_readings_change_no_correlation():
 
 def test_sensors_that_have_nothing_in_common_are_said():
     noise = Signal(np.random.default_rng(0).normal(size=(400, 5, 1)), np.zeros((2, 0), np.int32))
-    with pytest.raises(UserError, match=r"graph\.threshold: no two sensors correlate by 0\.5 in the first 400 steps"):
+    most = np.max(np.corrcoef(noise.values[:, :, 0].T) - 2 * np.eye(5))
+    message = rf"graph\.threshold: no two sensors correlate by 0\.5 in the first 400 steps, the most is {most:.2g}; say a lower one, or"
+    with pytest.raises(UserError, match=message):
         CorrelationGraph().build(noise, 400)
+    flat = Signal(np.ones((400, 5, 1)), np.zeros((2, 0), np.int32))
+    with pytest.raises(UserError, match=r"in the first 400 steps, none can be compared; say"):
+        CorrelationGraph().build(flat, 400)
+    with pytest.raises(UserError, match=r"one sensor alone has no neighbours; take kind none"):
+        CorrelationGraph().build(Signal(noise.values[:, :1], noise.edge_index), 400)
 
 
 # Grids, files, none

@@ -83,7 +83,7 @@ def test_what_is_packed_absurdly_is_not_unpacked_whole(tmp_path, monkeypatch):
         monkeypatch.setattr(unpacking, "MAX_RATIO", 100)
         unpacking.gunzip(path, packed)
     with pytest.raises(UserError, match=r"events.txt.gz: more than 100 times as much as the file is long"):
-        for _ in io.BufferedReader(unpacking.GzipReader(path)):
+        for _ in io.BufferedReader(unpacking.UnpackingReader(path, gzip.GzipFile(path))):
             pass
     monkeypatch.setattr(unpacking, "MAX_RATIO", 1000)
     assert len(unpacking.gunzip(path, packed)) == 6_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,16 @@ def test_names_stay_with_snapshots_that_are_cut(tmp_path: Path) -> None:
     assert from_stream.node_names is stream.node_names
     for cut in (snapshots_by_count(stream, 2), snapshots_by_count(stream, 1, sliding=2), snapshots_by_width(stream, 86400)):
         assert name_nodes(cut, cut[0].src.tolist())[0] in ("ann", "bob")
+
+
+def test_one_sensor_alone_lacks_no_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    for sensors in (1, 2):
+        content = "".join(",".join([f"2019-01-{day:02d}", *["5"] * sensors]) + "\n" for day in range(1, 9))
+        with zipfile.ZipFile("air.csv.zip", "w") as file:
+            file.writestr("air.csv", ",".join(["date", *"ab"[:sensors]]) + "\n" + content)
+        command("data", "look", "air.csv.zip")
+        printed = capsys.readouterr().out
+        assert ("have no edges" in printed) == (sensors == 2)
+        assert "read it   chronoscale data convert air.csv.zip air\n" in printed
+    assert Data(path=("folder/air.csv.zip",)).label == Data(path=("air.csv",)).label == "air"

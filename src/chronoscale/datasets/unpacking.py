@@ -17,6 +17,11 @@ import psutil
 from chronoscale.errors import UserError
 
 GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+PACKED = (".gz", ".zip")  # endings of names
+MACS = "__MACOSX/"  # folder of an archive that holds what Macs know of its files
+WORKBOOK = "[Content_Types].xml"  # a file that every workbook of Excel has
+SHOWN = 3  # files of an archive
 HEADER = 1 << 16  # bytes of a member in which the header of a .npy has to end
 CHUNK = 1 << 20
 MAX_RATIO = (
@@ -30,6 +35,11 @@ _GROUPS = {  # by what the system calls them: of version 2, and of version 1
     "memory": (_MOUNT / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "cache"),
 }
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def name_unpacked(path: Path) -> str:
+    """Return the name of a dataset's file as it is when it is unpacked."""
+    return path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
 
 
 def free_memory() -> int:
@@ -116,13 +126,44 @@ def gunzip(path: Path, data: bytes) -> bytes:
     return content.getvalue()
 
 
-class GzipReader(io.RawIOBase):
-    """Stream of the content of a .gz dataset file, unpacked as it is read. Raises UserError for a line that is longer than a quarter of the
-    memory that is free (whoever reads lines holds one, several times), and once there is more than is likely."""
+def open_packed(path: Path) -> UnpackingReader | None:
+    """Open the content of a dataset's file that is packed by gzip, or alone in a zip archive; None where its first bytes say that it is
+    neither, and for an archive of NumPy's arrays.
 
-    def __init__(self, path: Path) -> None:
+    Raises OSError where it cannot be opened, and UserError for an archive of several files, of none, or with a password.
+    """
+    with path.open("rb") as file:
+        begin = file.read(len(ZIP))
+    if begin.startswith(GZIP):
+        return UnpackingReader(path, gzip.GzipFile(path))
+    return _open_only_member(path) if begin == ZIP else None
+
+
+def _open_only_member(path: Path) -> UnpackingReader | None:
+    archive = zipfile.ZipFile(path)
+    members = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith(MACS)]
+    names = [info.filename for info in members]
+    if all(name.endswith(".npy") for name in names):
+        return None
+    if WORKBOOK in names:
+        raise UserError(f"{path}: a workbook of a spreadsheet, which is not read; save the sheet as CSV")
+    if len(members) != 1:
+        shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+        raise UserError(f"{path}: an archive of {len(names):,} files ({shown}); unpack it and say which")
+    require_memory(path, members[0].file_size)
+    try:
+        return UnpackingReader(path, archive.open(members[0]))
+    except (RuntimeError, NotImplementedError) as error:
+        raise UserError(f"{path}: {error}; unpack it") from None
+
+
+class UnpackingReader(io.RawIOBase):
+    """Stream of the content of a packed dataset file, `file`, unpacked as it is read. Raises UserError for a line that is longer than a
+    quarter of the memory that is free (whoever reads lines holds one, several times), and once there is more than is likely."""
+
+    def __init__(self, path: Path, file: IO[bytes] | gzip.GzipFile) -> None:
         self._path = path
-        self._file = gzip.GzipFile(path)
+        self._file = file
         self._line = 0
         self._limit = free_memory() // 4
         self._left = largest_plausible_size(path.stat().st_size)

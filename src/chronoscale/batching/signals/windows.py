@@ -29,7 +29,8 @@ class Windows:
         if min(self.window, self.horizon) < 1:
             raise UserError(f"window and horizon must be at least 1, got {self.window} and {self.horizon}")
         if self.steps < self.reach:
-            raise UserError(f"a series of {self.steps} steps is shorter than window {self.window} + horizon {self.horizon}")
+            short = f"a series of {self.steps} steps is shorter than window {self.window} + horizon {self.horizon}"
+            raise UserError(f"{short}; say how many are to be read and predicted, such as training: {{window: 4, horizon: 2}}")
 
     @property
     def reach(self) -> int:

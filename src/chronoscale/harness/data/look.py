@@ -18,6 +18,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.unpacking import name_unpacked
 from chronoscale.errors import ChronoscaleWarning, UserError
 from chronoscale.harness.data.opening import open_data
 from chronoscale.harness.display.fact import Fact, Facts
@@ -25,6 +26,7 @@ from chronoscale.harness.keys.experiment import Data
 from chronoscale.harness.keys.families import family_of_dataset
 
 FIRST = 4  # nodes that are named
+EDGELESS = "the sensors have no edges: nothing in the file says which are near each other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def look_at(paths: Sequence[str], form: str | None, options: Mapping[str, str]) 
 
 def _way(paths: Sequence[str], meaning: str, form: str | None, options: Mapping[str, str]) -> Way:
     first = Path(paths[0])
-    out = first.name.removesuffix(".gz").rsplit(".", 1)[0] if first.is_file() else f"{first.name}-data"
+    out = name_unpacked(first).rsplit(".", 1)[0] if first.is_file() else f"{first.name}-data"
     words = ["chronoscale", "data", "convert", *paths, out if out != first.name else f"{out}-data"]
     words += [] if form is None else ["--format", form]
     for name, value in options.items():
@@ -136,8 +138,12 @@ def _first_nodes(dataset: Dataset) -> str:
 
 def _oddities(dataset: Dataset) -> list[str]:
     if isinstance(dataset, Signal):
-        alone = [] if dataset.edge_index.shape[1] else ["the sensors have no edges: nothing in the file says which are near each other"]
-        return [*alone, *([str(dataset.account["no reading"])] if "no reading" in dataset.account else [])]
+        alone = (
+            []
+            if dataset.edge_index.shape[1] or dataset.num_nodes < 2
+            else ["the sensors have no edges: nothing in the file says which are near each other"]
+        )
+        return [*([EDGELESS] if alone else []), *([str(dataset.account["no reading"])] if "no reading" in dataset.account else [])]
     if isinstance(dataset, EventStream) and len(dataset) and (dataset.src == dataset.dst).all():
         return ["every event goes from a node to itself"]
     return []

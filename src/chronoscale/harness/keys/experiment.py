@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
+from chronoscale.datasets.unpacking import name_unpacked
 from chronoscale.errors import UserError
 from chronoscale.harness.keys.advise import AdviceKeys
 from chronoscale.harness.keys.assumptions import AssumptionKeys
@@ -76,7 +77,7 @@ class Data(Part):
     @property
     def label(self) -> str:
         """Name of the dataset for people: its catalogue name, or its file's."""
-        return self.name or Path(self.files[0]).stem
+        return self.name or Path(name_unpacked(Path(self.files[0]))).stem
 
 
 class Model(Part):

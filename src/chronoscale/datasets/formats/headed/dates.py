@@ -19,8 +19,11 @@ TIME_OF_DAY = (
     r"(?:\d:\d\d(?::\d\d)?|[T ]\d\d(?:\d\d){0,2})(?:[.,]\d+)?(?:\s*[AaPp]\.?[Mm]\.?)?"  # 9:15, T0915 and T09, but not the year 2020
 )
 ZONE = TIME_OF_DAY + r"\s*(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?:\s+(?:\d{4}|\([A-Z]+\)))?$"  # also before a year, or (CEST)
-MONTH = r"(?i)^(?=.*\b\d{4}\b)(?=.*\b\d{1,2}\b).*\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b"
-LIKE_A_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b")
+MONTHS = "(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
+MONTH = rf"(?i)^(?=.*\b\d{{4}}\b)(?=.*\b\d{{1,2}}\b).*\b{MONTHS}\b"
+MONTH_OF_YEAR = rf"(?i)^(?:(\d{{4}})\W*({MONTHS})\.?|({MONTHS})\W*(\d{{4}}))$"  # 1991 Jul, July 1991
+QUARTER = r"(?i)^(?:(\d{4})\W?q([1-4])|q([1-4])\W?(\d{4}))$"
+LIKE_DATES = (r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b", MONTH, MONTH_OF_YEAR, QUARTER)
 YEAR = r"\d{4}(?:\D|\d{4}|$)"
 HALF_DAYS = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I %p")
 CENTURY = 69  # of two digits, the first that mean the 1900s, as in POSIX
@@ -72,6 +75,11 @@ def read_dates(entries: NDArray[np.object_], day_first: bool | None = None, year
         if day_first is None:
             _require_years_last(local)
         return Dates(*_read_local(local, day_first), bool(zoned.all()))
+    if (quarters := text.str.extract(QUARTER)).notna().any(axis=1).all():
+        years, numbers = quarters[0].fillna(quarters[3]), quarters[1].fillna(quarters[2]).astype(int)
+        return Dates(_ticks(_iso(years + "-" + (3 * numbers - 2).astype(str).str.zfill(2))), "quarters of years", False)
+    if (months := text.str.extract(MONTH_OF_YEAR)).notna().any(axis=1).all():
+        text = "1 " + months[1].fillna(months[2]) + " " + months[0].fillna(months[3])
     if text.str.contains(MONTH, regex=True).all():
         return Dates(_ticks(_with_names(text)), "dates with names of months", bool(zoned.all()))
     return Dates(_ticks(_iso(text)), "ISO dates", bool(zoned.all()))
@@ -131,7 +139,8 @@ def _with_names(text: pd.Series[str]) -> pd.Series[pd.Timestamp]:
     entry is none."""
     import pandas as pd  # noqa: PLC0415
 
-    form = pd.tseries.api.guess_datetime_format(text.iloc[0]) or "mixed"
+    telling = text[~text.str.contains(r"(?i)\bmay\b", regex=True)]  # which is both long and short
+    form = pd.tseries.api.guess_datetime_format((telling if len(telling) else text).iloc[0]) or "mixed"
     return pd.to_datetime(text, format=form, errors="coerce", utc=True)
 
 
@@ -144,7 +153,7 @@ def _ticks(dates: pd.Series[pd.Timestamp]) -> Int64:
 
 def dates_among(names: list[str]) -> list[int]:
     """Return the indices of the names, of a table's columns say, that are dates; [] where some that look like dates are none."""
-    dated = [index for index, name in enumerate(names) if LIKE_A_DATE.match(name)]
+    dated = [index for index, name in enumerate(names) if any(re.match(form, name) for form in LIKE_DATES)]
     if not dated:
         return []
     try:

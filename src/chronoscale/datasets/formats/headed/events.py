@@ -124,8 +124,10 @@ def _require_plausible(
     chosen = {"src": roles.src, "dst": roles.dst, **({} if times is None or roles.time is None else {"time": roles.time})}
     shown = {role: EventColumn(column.place - 1, column.label, columns[role], column.entry(0)) for role, column in chosen.items()}
 
+    options = {column.place - 1: column.option for column in table.columns}
+
     def spell(choice: Mapping[str, int]) -> dict[str, str]:
-        return {role: table.columns[place].option for role, place in choice.items()}
+        return {role: options[place] for role, place in choice.items()}
 
     require_plausible_events(table.paths[0], shown, spell, sorts)
 

@@ -7,15 +7,17 @@ from typing import Literal
 import numpy as np
 
 from chronoscale.datasets.formats.headed.column import Column
-from chronoscale.datasets.formats.headed.column_names import SENSORS, means
+from chronoscale.datasets.formats.headed.column_names import SENSORS, means, plain_words
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
+from chronoscale.datasets.formats.headed.joined_dates import find_parts
 from chronoscale.datasets.formats.headed.roles import EventRoles, NamedColumns, ReadingRoles, find_ends, find_event_roles, find_time
 from chronoscale.datasets.formats.headed.suggestions import require_header, require_times_in_rows, suggest_events, unclear_columns
+from chronoscale.datasets.formats.headed.times import looks_like_dates
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.errors import UserError
 
 Family = Literal["events", "readings"]
-ROW_NUMBERS = ("", "index", "row", "Unnamed: 0")  # names of a first column that counts the rows, as pandas writes it
+ROW_NUMBERS = ("", "index", "row", "unnamed: 0", "rownames", "no", "nr", "id", "obs")  # what a first column is called that counts the rows
 
 
 def choose_roles(table: HeadedTable, named: NamedColumns, family: Family | None, transposed: bool | None) -> EventRoles | ReadingRoles:
@@ -54,7 +56,10 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, rows_are_steps:
     if named.values:
         values = tuple(table.find("values", name) for name in named.values)
         return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
-    others = [one for one in table.columns if one is not sensor and one is not time and not _is_row_number(one)]
+    parts = find_parts(table)  # of a date that is not the time
+    dates = [] if time is None else [one for one in table.columns if looks_like_dates(one)]
+    apart = [sensor, time, *(parts if len(parts) > 1 else []), *dates]
+    others = [one for one in table.columns if one not in apart and not _is_row_number(one)]
     if sensor is None and time is not None:
         sensor = _choose_sensor(table, [one for one in others if one.kind == "text" and not one.is_mostly_numbers])
     values = tuple(one for one in others if one is not sensor and (one.is_mostly_numbers or (one.kind == "empty" and sensor is None)))
@@ -72,7 +77,7 @@ def _choose_sensor(table: HeadedTable, candidates: list[Column]) -> Column | Non
 
 
 def _is_row_number(column: Column) -> bool:
-    if column.place != 1 or column.name not in ROW_NUMBERS or column.kind != "integer" or column.absent.any():
+    if column.place != 1 or plain_words(column.name) not in ROW_NUMBERS or column.kind != "integer" or column.absent.any():
         return False
     numbers = column.numbers()
     return bool(np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]))

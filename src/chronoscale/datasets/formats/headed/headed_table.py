@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chronoscale.datasets.formats.headed.column import Column
+from chronoscale.datasets.unpacking import name_unpacked
 from chronoscale.errors import UserError
 
 SHOWN = 12  # columns that are listed
@@ -32,15 +33,20 @@ class HeadedTable:
             raise UserError(f"{self.paths[0]}: {option}={text}: columns {places} have this name; say the place instead")
         if named:
             return named[0]
-        if text.isdecimal() and 1 <= int(text) <= len(self.columns):
-            return self.columns[int(text) - 1]
-        there = f"there are {self.names}, or places from 1 to {len(self.columns)}"
+        if text.isdecimal() and (placed := [column for column in self.columns if column.place == int(text)]):
+            return placed[0]
+        there = f"there are {self.names}, or places from 1 to {max(column.place for column in self.columns)}"
         raise UserError(f"{self.paths[0]}: {option}={text}: no such column; {there}")
+
+    @property
+    def header(self) -> list[str]:
+        """Names of all columns, in their order; '' where one has none."""
+        return [column.name for column in self.columns]
 
     @property
     def stem(self) -> str:
         """Name of a dataset that is read from the table: its first file's, without endings."""
-        return self.paths[0].name.removesuffix(".gz").rsplit(".", 1)[0]
+        return name_unpacked(self.paths[0]).rsplit(".", 1)[0]
 
     @property
     def names(self) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from chronoscale.datasets.formats.event_order import OrderPolicy
 from chronoscale.datasets.formats.headed.events import build_events
 from chronoscale.datasets.formats.headed.family import Family, choose_roles
+from chronoscale.datasets.formats.headed.joined_dates import join_dates
+from chronoscale.datasets.formats.headed.joined_sensors import join_sensors
 from chronoscale.datasets.formats.headed.readings import ReadingOptions, build_signal
 from chronoscale.datasets.formats.headed.roles import EventRoles, NamedColumns
 from chronoscale.datasets.formats.headed.table_file import TextLayout, read_headed_table
@@ -45,6 +47,8 @@ def read_table(paths: Sequence[Path], options: TableOptions) -> EventStream | Si
     if options.transpose:
         table = transpose(table, named.sensor)
         named, family = replace(named, sensor=None, time=TIME), "readings"
+    else:
+        table = join_sensors(join_dates(table, named), named.sensor)
     roles = choose_roles(table, named, family, options.transpose)
     if isinstance(roles, EventRoles):
         _refuse(paths[0], options.of_readings.given, "readings", "events")

@@ -22,6 +22,7 @@ from chronoscale.datasets.formats.headed.wide_or_long import (
     require_a_row_a_time,
     require_filled,
     require_sensor_names,
+    require_shared_times,
     require_single_readings,
     varying_columns,
 )
@@ -117,6 +118,7 @@ def _read_long(table: HeadedTable, roles: ReadingRoles, times: Times, step: str 
     steps = find_steps(table.paths[0], time, times, step)
     if not roles.named:
         require_filled(table, roles, sensors.count, steps.count)
+        require_shared_times(table, roles, sensors.count, len(np.unique(times.ticks)))
     if step is None:
         require_single_readings(table, roles, steps, sensors.rows, sensors.show)
     chosen = roles.values if roles.named else varying_columns(roles.values, sensors.rows, steps.rows)
@@ -133,7 +135,9 @@ def _read_wide(table: HeadedTable, roles: ReadingRoles, times: Times | None, ste
     names = [one.name or str(one.place) for one in roles.values]
     name, times_named = Counter(names).most_common(1)[0]
     if times_named > 1:
-        raise UserError(f"{table.paths[0]}: {times_named} columns have the name '{name}', and a column is a sensor")
+        raise UserError(
+            f"{table.paths[0]}: {times_named} columns have the name '{name}', and a column is a sensor; say which to read, as in values=2,3"
+        )
     if times is not None and step is None:
         require_a_row_a_time(table, roles, times)
     steps = None if times is None or roles.time is None else find_steps(table.paths[0], roles.time, times, step)

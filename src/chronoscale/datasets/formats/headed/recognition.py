@@ -10,6 +10,7 @@ from chronoscale.datasets.formats.tables.lines import DAMAGED, is_number, open_b
 
 PARQUET = b"PAR1"
 SEPARATORS = {",": "CSV", "\t": "TSV", ";": "CSV with semicolons", "|": "table with bars", " ": "table with blanks"}
+BLANKS = " \r\n"  # around a line of columns that are aligned
 OBJECT = 1 << 16  # characters of an object in a line, at most, that are looked at
 
 
@@ -34,16 +35,18 @@ def find_separator(line: str) -> str:
 def split_line(line: str, separator: str) -> list[str]:
     """Split a line of a text table into its fields, without blanks around them; separators in quotes are none."""
     try:
-        return [field.strip() for field in next(csv.reader([line.strip("\r\n")], delimiter=separator), [])]
+        line = line.strip(BLANKS if separator == " " else "\r\n")
+        return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=separator == " "), [])]
     except csv.Error:
         return []
 
 
 def is_header(line: str) -> bool:
     """Return whether a line reads like the header of a table: two fields or more, of which the first is no number and one at least is no
-    number and not empty. Sensors in a header may well be numbers, what stands before them is not."""
+    number and not empty, or only the first is empty, as pandas writes a frame. Sensors in a header may well be numbers, what stands before
+    them is not."""
     names = split_line(line, find_separator(line))
-    return len(names) > 1 and not is_number(names[0]) and any(name and not is_number(name) for name in names)
+    return len(names) > 1 and not is_number(names[0]) and (not names[0] or any(not is_number(name) for name in names)) and any(names)
 
 
 def is_json_line(line: str) -> bool:

@@ -39,6 +39,12 @@ class NamedColumns:
         """The options among them that only readings have."""
         return [name for name in ("sensor", "values") if getattr(self, name)]
 
+    @property
+    def beside_time(self) -> set[str]:
+        """Names or places of all columns that options name but the time's."""
+        single = {self.src, self.dst, self.label, self.weight, self.sensor} - {None}
+        return {*map(str, single), *self.features, *self.values}
+
 
 @dataclass(frozen=True, slots=True)
 class EventRoles:

@@ -21,6 +21,8 @@ from chronoscale.errors import UserError
 FULLNESS = 0.5  # share of the steps that have a reading, at least; times in no step at all have far less
 CLOSE = 1e-6  # of a number of steps: times that are fractions need not be exact
 MONDAY = 4  # days after 1970-01-01, from which chosen steps are counted, so that weeks begin with one
+YEAR = 12  # months
+SHORTEST_MONTH = 28  # days
 PERIODS = {"s": 1, "min": 60, "h": 3600, "d": DAY, "w": 7 * DAY}  # seconds
 PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)?")
 NAMES = ((7 * DAY, "week"), (DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -64,9 +66,9 @@ def find_steps(path: Path, column: Column, times: Times, period: str | None) -> 
         raise UserError(f"{path}: {sentence}: say which column holds them, as in time=NAME")
     if period is not None:
         return _chosen_steps(path, times, period)
-    steps = _even_steps(distinct, times, places)
-    if steps is None and times.per_second:
-        steps = _months(distinct, times, places)
+    long = times.per_second and distinct[-1] - distinct[0] >= SHORTEST_MONTH * DAY * times.per_second * (len(distinct) - 1)
+    steps = _months(distinct, times, places) if long else None  # first, since some months in a row are equally long
+    steps = _even_steps(distinct, times, places) if steps is None else steps
     if steps is None:
         usual = _usual_step(distinct)
         between = _name_period(usual, times.per_second)
@@ -112,10 +114,13 @@ def _months(distinct: Numbers, times: Times, places: Int64) -> Steps | None:
         count = int(steps[-1]) + 1
         if len(distinct) >= FULLNESS * count:
             all_months = (numbers[0] + np.arange(count) * length).astype("datetime64[M]").astype(moments.dtype)
-            return Steps(
-                steps[places], count, "1 month" if length == 1 else f"{length} months", f"{30 * length}d", all_months + inside[0] - shift
-            )
+            return Steps(steps[places], count, _name_months(int(length)), f"{30 * length}d", all_months + inside[0] - shift)
     return None
+
+
+def _name_months(months: int) -> str:
+    count, unit = (months // YEAR, "year") if months % YEAR == 0 else (months, "month")
+    return f"{count} {unit}" + ("s" if count != 1 else "")
 
 
 def _chosen_steps(path: Path, times: Times, period: str) -> Steps:

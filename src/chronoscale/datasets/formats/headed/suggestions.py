@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow.compute as pc
+
 from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.column_names import SENSORS, TIMES, means
 from chronoscale.datasets.formats.headed.dates import dates_among
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.times import looks_like_dates
+from chronoscale.datasets.formats.headed.transposed import MOST_ANSWERS, name_columns
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import is_number
 
-FEWEST_DATES = 2  # names of columns that are dates, where a table has its times in its header
+FEWEST_ENDS = 2  # columns of an event beside its time
+FEWEST_DATES, FEWEST_NUMBERS = 2, 3  # names of columns that are dates, or numbers, where a table has its times in its header
 
 
 def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
     """Return the question what the columns of a table are, where neither their names nor what they hold says it. time: the column of times,
     if one is known."""
-    answers = [suggest_events(table, time), *_suggest_readings(table, time)]
+    events, readings = suggest_events(table, time), _suggest_readings(table, time)
+    ends = [table.find(role, events.options[role]) for role in ("src", "dst") if role in events.options]
+    fractions = any(end.kind == "number" and not end.has_whole_fractions for end in ends)  # which nodes are not called
+    answers = readings if readings and fractions else [events, *readings]
     return Question(table.paths[0], f"the columns {table.names} do not say whether they are events or readings", *answers)
 
 
@@ -24,7 +32,7 @@ def require_header(table: HeadedTable) -> None:
     """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
     numbers beside columns of text."""
     names = [column.name for column in table.columns]
-    if any(means(name, (*SENSORS, *TIMES)) for name in names):
+    if any(means(name, (*SENSORS, *TIMES)) for name in names) or _numbers_in_steps(table):
         return
     dates = dates_among(names)
     above_dates = [place for place in dates if looks_like_dates(table.columns[place])]
@@ -34,19 +42,45 @@ def require_header(table: HeadedTable) -> None:
     time = above_dates[0] if above_dates else min(2, len(table.columns) - 1)
     others = [place for place in range(len(table.columns)) if place != time]
     places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*others[:2], time], strict=False)}
-    events = Answer("it is the first row", {"header": "false", **places})
+    first = Answer("it is the first row", {"header": "false", **places})
+    if (
+        above_dates
+        and all(column.is_numeric for column in table.columns if column is not table.columns[time])
+        and len(others) > FEWEST_ENDS
+    ):
+        first = Answer("it is the first row, of readings", {"header": "false", "as": "readings", "time": str(time + 1)})
     meant = Answer("it is a header, of readings", {"as": "readings"})
-    raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", events, meant)
+    raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", first, meant)
 
 
 def require_times_in_rows(table: HeadedTable) -> None:
-    """Check that a table does not have its times in its header. Raises Question where the names of two columns or more are dates."""
-    names = [column.name for column in table.columns]
-    dates = dates_among(names)
-    if len(dates) >= FEWEST_DATES:
-        text = f"the names of {len(dates):,} of {len(names):,} columns are dates, '{names[dates[0]]}' to '{names[dates[-1]]}'"
-        swapped = Answer("a row is a sensor, a column a time", {"transpose": "true"})
-        raise Question(table.paths[0], text, swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+    """Check that a table does not have its times in its header. Raises Question where the names of FEWEST_DATES columns or more are dates,
+    or those of FEWEST_NUMBERS or more are numbers in even steps, such as years, beside a column of different words."""
+    dates, numbers = dates_among(table.header), _numbers_in_steps(table)
+    if len(dates) < FEWEST_DATES and not numbers:
+        return
+    places, kind = (dates, "dates") if len(dates) >= FEWEST_DATES else (numbers, "numbers in even steps")
+    first, last = (table.header[places[at]] for at in (0, -1))
+    text = f"the names of {len(places):,} of {len(table.columns):,} columns are {kind}, '{first}' to '{last}'"
+    names = name_columns(table, [table.columns[place] for place in places])
+    swapped = [Answer("a row is a sensor, a column a time", {"transpose": "true"})]
+    if len(names) > 1:
+        swapped = [
+            Answer(f"a row is a sensor, called {one.entry(0)} say, a column a time", {"transpose": "true", "sensor": one.option})
+            for one in names[:MOST_ANSWERS]
+        ]
+    raise Question(table.paths[0], text, *swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+
+
+def _numbers_in_steps(table: HeadedTable) -> list[int]:
+    """Return the indices of the columns whose names are numbers, where these are all in even steps upwards and words beside them name the
+    rows; else []."""
+    places = [place for place, name in enumerate(table.header) if is_number(name)]
+    steps = np.diff([float(table.header[place]) for place in places])
+    if len(places) < FEWEST_NUMBERS or steps[0] <= 0 or not np.allclose(steps, steps[0]):
+        return []
+    words = [column for column in table.columns if column.kind == "text" and not looks_like_dates(column)]
+    return places if any(len(pc.unique(column.data)) == table.rows > 1 for column in words) else []
 
 
 def suggest_events(table: HeadedTable, time: Column | None) -> Answer:

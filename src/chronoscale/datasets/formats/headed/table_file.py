@@ -8,8 +8,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -188,15 +190,16 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
     def place(row: int) -> str:
         return f"{path}:{_line_of(path, row + layout.header, separator)}"
 
+    opened = partial(_open_aligned, path) if separator == " " else partial(open_binary, path)
     parsing = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse)
     try:
         # rows have no numbers in errors where threads read
         reading = pa_csv.ReadOptions(use_threads=False, encoding=layout.encoding, autogenerate_column_names=True)
-        with open_binary(path) as file:
+        with opened() as file:
             width = len(pa_csv.open_csv(file, reading, parsing).schema)
         types = {f"f{at}": pa.large_string() for at in range(width)}
         converting = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
-        with open_binary(path) as file:
+        with opened() as file:
             data = pa_csv.read_csv(file, reading, parsing, converting)
     except (pa.ArrowException, LookupError) as error:
         if ragged:
@@ -210,9 +213,15 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
     return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.header)
 
 
+def _open_aligned(path: Path) -> IO[bytes]:
+    """Open a text table with blanks between columns, one for each run of them, as in columns that are aligned."""
+    lines = read_bytes(path).splitlines()
+    return io.BytesIO(b"\n".join(line if b'"' in line else b" ".join(line.split()) for line in lines) + b"\n")
+
+
 def _line_of(path: Path, record: int, separator: str) -> int:
     """Return the line, from 1, in which a record, from 0, of a text table ends; empty lines are none."""
-    reader = csv.reader(text_lines(path), delimiter=separator)
+    reader = csv.reader(text_lines(path), delimiter=separator, skipinitialspace=separator == " ")
     next(islice((fields for fields in reader if fields), record, None))
     return reader.line_num
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +17,14 @@ from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import is_number
 from chronoscale.errors import UserError
 
+YEAR = re.compile(r"(19|20)\d\d")
 TIME = "time"  # column of the times that stood in the header
 MOST_ANSWERS = 4
 
 
 def transpose(table: HeadedTable, sensor: str | None) -> HeadedTable:
     """Turn a table of which a row is a sensor and a column a time: the result has a column `time`, of the names that are dates (or numbers,
-    where none is), and one a sensor, named by the column `sensor`.
+    where none is; years are dates), and one a sensor, named by the column `sensor`.
 
     Raises UserError where the header holds no times, an entry is no number, or two rows have one sensor; and Question where several columns
     may be the sensor's.
@@ -40,15 +42,22 @@ def transpose(table: HeadedTable, sensor: str | None) -> HeadedTable:
     readings = np.stack([one.numbers("reading") for one in times])
     if TIME in names:
         raise UserError(f"{table.paths[0]}: {chosen.label}: a sensor is called '{TIME}'; rename it")
-    columns = [Column(TIME, 1, pa.array([one.name for one in times], pa.large_string()), _no_row)]
+    dated = [f"{one.name}-01" for one in times] if all(YEAR.fullmatch(one.name) for one in times) else [one.name for one in times]
+    columns = [Column(TIME, 1, pa.array(dated, pa.large_string()), _no_row)]
     columns += [Column(name, at + 2, pa.array(readings[:, at]), _no_row) for at, name in enumerate(names)]
     return replace(table, kind=f"{table.kind}, transposed", columns=tuple(columns), rows=len(times))
 
 
-def _find_sensor(table: HeadedTable, times: list[Column]) -> Column:
+def name_columns(table: HeadedTable, times: list[Column]) -> list[Column]:
+    """Return the columns beside the `times` of a table that have a name for every row, each another: those that are called like sensors,
+    else all."""
     others = [one for one in table.columns if one not in times and one.kind in ("integer", "text") and not one.absent.any()]
     distinct = [one for one in others if len(pc.unique(one.data)) == table.rows]
-    candidates = [one for one in distinct if means(one.name, SENSORS)] or distinct
+    return [one for one in distinct if means(one.name, SENSORS)] or distinct
+
+
+def _find_sensor(table: HeadedTable, times: list[Column]) -> Column:
+    candidates = name_columns(table, times)
     if len(candidates) == 1:
         return candidates[0]
     answers = [Answer(f"such as {one.entry(0)}", {"transpose": "true", "sensor": one.option}) for one in candidates[:MOST_ANSWERS]]

@@ -9,7 +9,9 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.headed.column import Column
+from chronoscale.datasets.formats.headed.column_names import SENSORS, means
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
+from chronoscale.datasets.formats.headed.joined_sensors import PLUS, tell_apart
 from chronoscale.datasets.formats.headed.names import has_integer_ids
 from chronoscale.datasets.formats.headed.roles import ReadingRoles
 from chronoscale.datasets.formats.headed.steps import Steps, suggest_step
@@ -63,6 +65,18 @@ def require_sensor_names(table: HeadedTable, sensor: Column, time: Column) -> No
     raise Question(table.paths[0], text, swapped, *(Answer(f"'{one.option}' is the sensor", {"sensor": one.option}) for one in ids[:1]))
 
 
+def require_shared_times(table: HeadedTable, roles: ReadingRoles, sensors: int, times: int) -> None:
+    """Check that times are shared by sensors in a long table whose column of sensors is not called so: where each row has a time of its
+    own, words in a column of a wide table, such as the weather of a day, are more likely. Raises Question."""
+    if roles.sensor is None or roles.time is None or means(roles.sensor.name, SENSORS) or sensors < 2 or times < table.rows:
+        return
+    text = f"{roles.sensor.label}, which is read as the sensor of a row, has {sensors:,} entries, and no two rows have the same time"
+    values = ",".join(one.option for one in roles.values)
+    wide = Answer(f"a row is a time, and {roles.sensor.label} is not read", {"time": roles.time.option, "values": values})
+    named = {"sensor": roles.sensor.option, "time": roles.time.option, "values": values}
+    raise Question(table.paths[0], text, wide, Answer("that is meant", named))
+
+
 def require_filled(table: HeadedTable, roles: ReadingRoles, sensors: int, steps: int) -> None:
     """Check that a long table has a reading of its sensors in FILLED of the steps or more. Raises Question where it has not, as where a
     column of readings is taken for the sensor."""
@@ -86,7 +100,13 @@ def require_single_readings(table: HeadedTable, roles: ReadingRoles, steps: Step
     count = int(np.count_nonzero(at == at[row]))
     text = f"sensor '{show(int(sensors[row]))}' of {roles.sensor.label} has {count:,} readings at {steps.show(int(steps.rows[row]))}"
     others = [one for one in table.columns if one.kind == "text" and one is not roles.sensor and one is not roles.time]
-    answers = [Answer(f"'{one.option}' is the sensor", {"sensor": one.option}) for one in others[:MOST_ANSWERS]]
+    dates = [one for one in others if looks_like_dates(one)]
+    words = [one for one in others if one not in dates]
+    answers = [Answer(f"'{one.option}' is the time", {"time": one.option}) for one in dates[:MOST_ANSWERS]]
+    if together := tell_apart([one for one in words if not one.absent.any()], np.unique(at, return_inverse=True)[1]):
+        named = PLUS.join(one.option for one in (roles.sensor, *together))
+        answers.append(Answer(f"each has its own sensor for each {', '.join(one.option for one in together)}", {"sensor": named}))
+    answers += [Answer(f"'{one.option}' is the sensor", {"sensor": one.option}) for one in words[:MOST_ANSWERS]]
     raise Question(table.paths[0], text, *answers, Answer("readings of one step are averaged", {"step": steps.option}))
 
 

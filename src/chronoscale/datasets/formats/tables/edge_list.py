@@ -12,7 +12,7 @@ from chronoscale.datasets.formats.event_order import OrderPolicy
 from chronoscale.datasets.formats.plausibility import EventColumn, require_plausible_events
 from chronoscale.datasets.formats.tables.event_table import EventTable
 from chronoscale.datasets.formats.tables.lines import is_number, text_lines
-from chronoscale.datasets.formats.tables.roles import SHOWN, FieldCountError, Roles, parse_roles
+from chronoscale.datasets.formats.tables.roles import SHOWN, FieldCountError, Roles, parse_roles, suggest_roles
 from chronoscale.datasets.formats.tables.stream_builder import Paths, as_paths, read_events
 from chronoscale.datasets.formats.tables.text_table import TextTable
 from chronoscale.datasets.streams.events import EventStream
@@ -22,6 +22,8 @@ ColumnRoles = Annotated[
     str | tuple[str, ...] | None, "the role of every column, in order: src, dst, time, weight, label, feature; _ skips one"
 ]
 Bipartite = Annotated[bool, "sources and destinations are two id spaces"]
+
+EXAMINED = 100  # lines by which columns are known that no format documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +96,10 @@ class EdgeList:
             return documented[table.fields]
         number, line = table.first_line()
         if named is not None:
-            raise FieldCountError(f"{table.path}:{number}", table.fields, line, f"the {len(named)} of columns={','.join(named)}")
+            raise FieldCountError(table.path, number, table.fields, line, f"the {len(named)} of columns={','.join(named)}")
         orders = " or ".join(f"'{layout.replace('_', '')}'" for layout in self.layouts)
-        raise FieldCountError(
-            f"{table.path}:{number}",
-            table.fields,
-            line,
-            f"{orders}; say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader",
-        )
+        said = "say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader"
+        raise FieldCountError(table.path, number, table.fields, line, f"{orders}; {said}", suggest_roles(table.first_entries(EXAMINED)))
 
 
 def _accept(table: EventTable) -> None:

@@ -35,7 +35,7 @@ class EventTable:
         wide = column_places(roles, "weight", "feature")
         times, matrix = TimeColumn(), Spool(np.float32, (len(wide),))
         for table in tables:
-            for part in table.blocks():
+            for part in table.blocks(skipped=[place for place, role in enumerate(roles) if role.startswith("_")]):
                 for role, spool in whole.items():
                     smallest = None if role in BELOW else 0 if role == "id" else smallest_id
                     spool.append(_integer_column(part, roles.index(role), INTEGERS[role], smallest))

@@ -1,39 +1,43 @@
-"""Lines of text files, plain or compressed by gzip."""
+"""Lines of text files, plain or packed by gzip or zip."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import math
+import zipfile
 import zlib
 from collections.abc import Generator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from chronoscale.datasets.unpacking import CHUNK, GZIP, GzipReader, gunzip
+from chronoscale.datasets.unpacking import CHUNK, GZIP, gunzip, open_packed
 from chronoscale.errors import UserError
 
-DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, UnicodeDecodeError)
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """Open a dataset's file for reading bytes, unpacked where its first bytes say that it is gzip. Raises UserError if it cannot be
-    opened."""
+    """Open a dataset's file for reading bytes, unpacked where its first bytes say that it is gzip, or a zip archive of one file. Raises
+    UserError if it cannot be opened, and one of DAMAGED for a damaged archive."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == GZIP
-        return io.BufferedReader(GzipReader(path), CHUNK) if packed else path.open("rb")
+        packed = open_packed(path)
+        return path.open("rb") if packed is None else io.BufferedReader(packed, CHUNK)
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or 'not readable').lower()}") from None
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a dataset's whole file, unpacked where its first bytes say that it is gzip. Raises UserError where it cannot be read, is
-    damaged, or would fill memory."""
+    """Read a dataset's whole file, unpacked as `open_binary` does. Raises UserError where it cannot be read, is damaged, or would fill
+    memory."""
     try:
-        data = path.read_bytes()
-        return gunzip(path, data) if data.startswith(GZIP) else data
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP)) == GZIP
+        if packed:
+            return gunzip(path, path.read_bytes())
+        with open_binary(path) as content:
+            return content.read()
     except DAMAGED as error:
         raise damage_error(path, error) from None
     except OSError as error:
@@ -41,7 +45,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def text_lines(path: Path) -> Generator[str, None, None]:
-    """Yield the lines of a dataset's text file, plain or gzip. Raises UserError where it cannot be opened, is truncated, or is not
+    """Yield the lines of a dataset's text file, plain or packed. Raises UserError where it cannot be opened, is truncated, or is not
     UTF-8."""
     try:
         with open_binary(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
@@ -51,7 +55,7 @@ def text_lines(path: Path) -> Generator[str, None, None]:
 
 
 def first_line(path: Path) -> str:
-    """Read the first line of a dataset's text file, plain or gzip, by which formats are told apart; '' of an empty file. Raises UserError
+    """Read the first line of a dataset's text file, plain or packed, by which formats are told apart; '' of an empty file. Raises UserError
     as `text_lines` does."""
     lines = text_lines(path)
     try:

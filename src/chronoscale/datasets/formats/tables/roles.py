@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
+from chronoscale.datasets.formats.epoch import find_epoch_unit
+from chronoscale.datasets.formats.question import Answer
+from chronoscale.datasets.formats.tables.lines import is_number
 from chronoscale.errors import UserError, unknown
 
 Roles = tuple[str, ...]
 
 ONCE = ("src", "dst", "time", "weight", "label")  # weight: a feature of width 1
+ENDS = ("src", "dst")
 ROLES = (*ONCE, "feature", "_")  # these as often as need be
 SHOWN = 60  # characters of a line
 
@@ -43,10 +48,38 @@ def dropped_columns(roles: Roles) -> list[str]:
 
 
 class FieldCountError(UserError):
-    """Error for a dataset's table whose lines have another number of fields than its format documents, or than the option `columns`
-    names."""
+    """Error for a dataset's table whose lines have another number of fields than its format documents, or than the option `columns` names.
 
-    def __init__(self, where: str, fields: int, line: str, expected: str) -> None:
-        shown = line.strip()[:SHOWN]
-        super().__init__(f"{where}: {fields} fields ('{shown}'), expected {expected}")
-        self.fields = fields
+    path, text: the file, and what is wrong with it. answer: the options that read it nevertheless, by what its fields hold; None where they
+    do not show it.
+    """
+
+    def __init__(self, path: Path, number: int, fields: int, line: str, expected: str, answer: Answer | None = None) -> None:
+        shown = f"{fields} fields ('{' '.join(line.split())[:SHOWN]}')"
+        self.text = f"line {number} has {shown}"
+        super().__init__(f"{path}:{number}: {shown}, expected {expected}")
+        self.path, self.fields, self.answer = path, fields, answer
+
+
+def suggest_roles(entries: Sequence[Sequence[str]]) -> Answer | None:
+    """Suggest the roles of columns by their first rows of entries: the one field of times since 1970 is the time, the first two others of
+    integers are source and destination, and a single number that is left is a weight. None where no field, or more than one, holds such
+    times, or fewer than two others integers."""
+    columns = [*zip(*entries, strict=True)] if len({len(row) for row in entries}) == 1 else []
+    times = [place for place, column in enumerate(columns) if _looks_like_times(column)]
+    integers = [place for place, column in enumerate(columns) if place not in times and all(map(str.isdecimal, column))]
+    if len(times) != 1 or len(integers) < len(ENDS):
+        return None
+    chosen = {times[0]: "time", **dict(zip(integers, ENDS, strict=False))}
+    left = [place for place in range(len(columns)) if place not in chosen]
+    if len(left) == 1 and all(map(is_number, columns[left[0]])):
+        chosen[left[0]] = "weight"
+    roles = [chosen.get(place, "_") for place in range(len(columns))]
+    fields = {role: roles.index(role) + 1 for role in ("time", *ENDS)}
+    meaning = f"field {fields['time']} is the time, {fields['src']} the source, {fields['dst']} the destination"
+    return Answer(meaning, {"columns": ",".join(roles)})
+
+
+def _looks_like_times(column: Sequence[str]) -> bool:
+    numbers = [float(entry) for entry in column if is_number(entry)]
+    return len(numbers) == len(column) > 0 and find_epoch_unit(min(numbers), max(numbers)) is not None

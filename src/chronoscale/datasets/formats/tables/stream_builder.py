@@ -17,6 +17,7 @@ from chronoscale.datasets.formats.tables.roles import Roles, dropped_columns
 from chronoscale.datasets.formats.tables.text_table import TextTable
 from chronoscale.datasets.spool import map_rows
 from chronoscale.datasets.streams.events import EventStream
+from chronoscale.datasets.unpacking import name_unpacked
 from chronoscale.errors import UserError
 
 Paths = str | Path | Sequence[str | Path]
@@ -74,7 +75,7 @@ def build_stream(
     unsorted = [u, v, *(columns.get(role) for role in ("time", "features", "label"))]
     u, v, time, features, labels = map(placed.sort, unsorted)
     try:
-        stream = EventStream(node_ids.size, u, v, time, features, labels, node_ids, path.stem, account)
+        stream = EventStream(node_ids.size, u, v, time, features, labels, node_ids, Path(name_unpacked(path)).stem, account)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     for column in (u, v, time, features, labels):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +43,12 @@ class TextTable:
         self.promised: int | None = None
         self.fields = len(self.first_line()[1].split(separator))
 
-    def blocks(self, rows: int | None = None) -> Iterator[TableBlock]:
-        """Read the file's rows as numbers, some at a time, or `rows` of them. Raises UserError, `file:line: what`, for a line with another
-        number of fields or an entry that is no finite number, and where there are not as many rows as `promised`."""
-        for frame in self._frames(rows or max(ENTRIES // self.fields, 1), low_memory=False, quoting=csv.QUOTE_NONE):
-            self._check(frame)
+    def blocks(self, rows: int | None = None, skipped: Sequence[int] = ()) -> Iterator[TableBlock]:
+        """Read the file's rows as numbers, some at a time, or `rows` of them. skipped: places of fields, from 0, that may hold anything.
+        Raises UserError, `file:line: what`, for a line with another number of fields or an entry that is no finite number, and where there
+        are not as many rows as `promised`."""
+        for frame in self._frames(rows or max(ENTRIES // self.fields, 1), skipped, low_memory=False, quoting=csv.QUOTE_NONE):
+            self._check(frame, skipped)
             yield TableBlock(self, frame, self.rows)
             self.rows += len(frame)
         if self.promised not in (None, self.rows):
@@ -56,15 +58,15 @@ class TextTable:
         """Read the file's rows as text, a data frame of some at a time; meanwhile `rows` is the number of the block's first row. An entry
         in quotes may hold separators. Raises UserError, `file:line: what`, for a line with another number of fields."""
         whole = False
-        for frame in self._frames(max(ENTRIES // self.fields, 1), dtype=str):
+        for frame in self._frames(max(ENTRIES // self.fields, 1), range(self.fields)):
             if not whole and (frame.shape[1] != self.fields or (frame.iloc[:, -1] == "").any()):  # or it is not there: pandas does not tell
-                if (fault := self._fault(numbers=False)) is not None:
+                if (fault := self._fault(range(self.fields))) is not None:
                     raise fault
                 whole = True
             yield frame
             self.rows += len(frame)
 
-    def _frames(self, rows: int, **how: Any) -> Iterator[pd.DataFrame]:
+    def _frames(self, rows: int, as_text: Sequence[int], **how: Any) -> Iterator[pd.DataFrame]:
         import pandas as pd  # noqa: PLC0415 (heavy, and a file that is no table is refused before)
 
         self.rows = 0
@@ -80,6 +82,7 @@ class TextTable:
                     keep_default_na=False,
                     na_values=["nan", "NaN", "NAN"] if self.gaps else None,
                     chunksize=rows,
+                    dtype=dict.fromkeys(as_text, str),
                     **how,
                 )
                 yield from frames
@@ -88,7 +91,7 @@ class TextTable:
         except DAMAGED as error:
             raise damage_error(self.path, error) from None
         except (pd.errors.ParserError, ValueError) as error:
-            raise self._malformed(str(error), numbers=how.get("dtype") is not str) from None
+            raise self._malformed(str(error), as_text) from None
 
     def read_all(self) -> TableBlock:
         """Read all rows of the file as one block of numbers. Raises as `blocks`."""
@@ -102,6 +105,10 @@ class TextTable:
             raise UserError(f"{self.path}: no data")
         return first
 
+    def first_entries(self, lines: int) -> list[list[str]]:
+        """Return the entries of the first `lines` lines of data, as text."""
+        return [[entry.strip() for entry in line.split(self.separator)] for _, line in islice(self._lines(), lines)]
+
     def error(self, row: int, problem: str) -> UserError:
         """Return the error for row `row` of the data (from 0), with the line of the file that holds it."""
         return UserError(f"{self.path}:{self.line(row)}: {problem}")
@@ -110,11 +117,13 @@ class TextTable:
         """Return the number in the file (from 1) of the line that holds row `row` of the data (from 0)."""
         return next(line for i, (line, _) in enumerate(self._lines()) if i == row)
 
-    def _check(self, frame: pd.DataFrame) -> None:
-        """Return c-parser failures that do not raise: a short row leaves NaN, a word leaves text."""
-        if frame.shape[1] != self.fields or any(kind.kind not in "if" for kind in frame.dtypes):
-            raise self._malformed("an integer beyond 64 bits")
-        if not np.isfinite(frame.select_dtypes("float").to_numpy()).all() and (fault := self._fault()) is not None:
+    def _check(self, frame: pd.DataFrame, skipped: Sequence[int]) -> None:
+        """Check for failures of the C parser that do not raise: a short row leaves NaN, or '' as text; a word leaves text."""
+        read = frame.drop(columns=[*skipped])
+        if frame.shape[1] != self.fields or any(kind.kind not in "if" for kind in read.dtypes):
+            raise self._malformed("an integer beyond 64 bits", skipped)
+        short = self.fields - 1 in skipped and (frame.iloc[:, -1] == "").any()
+        if (short or not np.isfinite(read.select_dtypes("float").to_numpy()).all()) and (fault := self._fault(skipped)) is not None:
             raise fault
 
     def _lines(self) -> Iterator[tuple[int, str]]:
@@ -123,19 +132,20 @@ class TextTable:
             if number > self.skip and content.strip():
                 yield number, content
 
-    def _malformed(self, reason: str, numbers: bool = True) -> UserError:
-        return self._fault(numbers) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
+    def _malformed(self, reason: str, skipped: Sequence[int]) -> UserError:
+        return self._fault(skipped) or UserError(f"{self.path}: not readable ({' '.join(reason.split())})")
 
-    def _fault(self, numbers: bool = True) -> UserError | None:
-        """Return the first line that is not as it should be, if any."""
-        expected = 0
+    def _fault(self, skipped: Sequence[int]) -> UserError | None:
+        """Return the first line that is not as it should be, if any. skipped: places of fields that may hold anything; where all may, an
+        entry in quotes may hold separators."""
+        expected, numbers = 0, len(skipped) < self.fields
         for number, line in self._lines():
             entries = [entry.strip() for entry in (line.split(self.separator) if numbers else next(csv.reader([line])))]
             expected = expected or len(entries)
             if len(entries) != expected:
                 return UserError(f"{self.path}:{number}: expected {expected} fields, found {len(entries)}")
-            for entry in entries if numbers else ():
-                if not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
+            for place, entry in enumerate(entries):
+                if place not in skipped and not is_number(entry) and not (self.gaps and entry.lower() == "nan"):
                     return UserError(f"{self.path}:{number}: expected a finite number, found '{entry[:40]}'")
         return None
 

@@ -34,6 +34,8 @@ class CorrelationGraph:
         if needed > free:
             pairs = f"all pairs of {signal.num_nodes:,} sensors take {needed / 1e9:.0f} GB, and {free / 1e9:.0f} GB of memory are free"
             raise UserError(f"graph: kind correlation: {pairs}; take knn, or a file")
+        if signal.num_nodes < 2:
+            raise UserError("graph: kind correlation: one sensor alone has no neighbours; take kind none")
         matrix = correlations(signal, training_steps)
         np.fill_diagonal(matrix, np.nan)
         ranked = np.argsort(np.where(np.isnan(matrix), -np.inf, matrix), axis=1, kind="stable")[:, ::-1][:, : self.neighbours]
@@ -42,7 +44,9 @@ class CorrelationGraph:
         weight = matrix[src, dst]
         strong = weight >= self.threshold  # not where there is none
         if not strong.any():
-            raise UserError(f"graph.threshold: no two sensors correlate by {self.threshold:g} in the first {training_steps:,} steps")
+            most = "none can be compared" if np.isnan(weight).all() else f"the most is {np.nanmax(weight):.2g}"
+            text = f"no two sensors correlate by {self.threshold:g} in the first {training_steps:,} steps, {most}"
+            raise UserError(f"graph.threshold: {text}; say a lower one, or take another kind")
         note = f"correlation of the first {training_steps:,} steps: the {self.neighbours} highest of each, at least {self.threshold:g}"
         return SensorGraph.of(src[strong], dst[strong], weight[strong], note).both_ways()
 
