@@ -176,17 +176,18 @@ def test_a_conclusion_under_joint_assumptions_opens_what_is_said(experiment, cap
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one core draws without forks")
 def test_killed_draws_leave_nothing_and_the_run_is_taken_up(experiment, capsys):
     """No forked process goes on, or keeps the run from the next command."""
-    file = experiment(**BOTH, assumptions={"draws": 24})
+    file = experiment(**BOTH, assumptions={"draws": 60})
 
     def drawing() -> bool:
         """Whether the command has forks, which have its arguments."""
-        return sum(str(file) in (process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])) > 1
+        started = psutil.Process().children(recursive=True)
+        return len(started) > 1 and sum(str(file) in process.cmdline() for process in started if process.is_running()) > 1
 
     killed_at(drawing, "simulate", file)
     command("simulate", file)
     assert "taking up runs/small-simulate-1" in capsys.readouterr().err
     record = assumed_of(Run(Path("runs/small-simulate-1")))
-    assert record is not None and len(record.drawn_s["psg"]) == 24 and len(list(Path("runs").iterdir())) == 1
+    assert record is not None and len(record.drawn_s["psg"]) == 60 and len(list(Path("runs").iterdir())) == 1
 
 
 def test_what_limits_a_number_stands_beside_it(experiment, capsys):

@@ -151,11 +151,11 @@ def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int,
         )
 
 
-@pytest.mark.parametrize(("patch", "clock"), [(2, "linear"), (3, "log"), (9, "gaps")])
+@pytest.mark.parametrize(("patch", "clock"), [(2, "linear"), (3, "log"), (4, "gaps")])
 def test_patches_are_the_oracles(patch: int, clock: str) -> None:
     """Of some places each, the last one's empty; or of all of a sequence."""
     model = build("dygformer", features=FEATURES, edge=EDGE if patch < 3 else 0, patch=patch, clock=clock)
-    assert model.shape.patches == {2: 2, 3: 2, 9: 1}[patch] and model.shape.parameters == sum(p.numel() for p in model.parameters())
+    assert model.shape.patches == {2: 2, 3: 2, 4: 1}[patch] and model.shape.parameters == sum(p.numel() for p in model.parameters())
     batch = Given(model)
     expected = batch.oracle.logits(batch.first, batch.last, batch.others)
     torch.testing.assert_close(logits_of(model, batch), expected)
@@ -429,7 +429,13 @@ def test_choices_that_cannot_be(choice: ModelChoice, message: str) -> None:
     assert str(error.value) == message
 
 
-def test_pairs_have_no_labels() -> None:
+def test_pairs_have_no_labels_and_others_no_patches() -> None:
+    for name, patch, message in (
+        ("tgn", 2, "model 'tgn' has no patches, got patch: 2"),
+        ("dygformer", 5, "a patch of 5 places, and a sequence"),
+    ):
+        with pytest.raises(UserError, match=message):
+            stream_shape(ModelChoice(name, patch=patch), 0, 0, 0, 1, 3)
     with pytest.raises(UserError, match="model 'dygformer' embeds a node beside the other end of its event, and predicts links alone"):
         stream_shape(ModelChoice("dygformer"), 0, 0, 2, 1, 3)
 

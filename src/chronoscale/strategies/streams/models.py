@@ -25,6 +25,7 @@ FP32 = 4  # bytes of a number
 CLOCKS = ("gaps", "linear", "log", "both")  # scales on which elapsed times are read
 PUBLISHED = (TGN(), TGAT(), DySAT(), JODIE(), APAN(), GraphMixer(), DyGFormer())
 STREAM_MODELS: Mapping[str, StreamKind] = {kind.name: kind for kind in PUBLISHED}
+PATCHED = tuple(kind.name for kind in PUBLISHED if kind.spatial == PATCHES)
 
 
 def stream_kind(name: str) -> StreamKind:
@@ -66,6 +67,10 @@ def stream_shape(choice: ModelChoice, features: int, edge: int, outputs: int, wi
         raise UserError(f"model '{name}' has {some} over sampled neighbours, got layers: {choice.layers}")
     if kind.by_slot and fanout < 1:
         raise UserError(f"model '{name}' has weights for each sampled neighbour: fanout must be at least 1, got {fanout}")
+    if choice.patch != 1 and kind.spatial != PATCHES:
+        raise UserError(f"model '{name}' has no patches, got patch: {choice.patch}; those that have: {', '.join(PATCHED)}")
+    if choice.patch > fanout + 1 and kind.spatial == PATCHES:
+        raise UserError(f"model '{name}': a patch of {choice.patch} places, and a sequence has {fanout + 1}, a node and its fanout")
     if kind.spatial == PATCHES and outputs:
         raise UserError(f"model '{name}' embeds a node beside the other end of its event, and predicts links alone; got labels of nodes")
     edge = edge if kind.edges else 0

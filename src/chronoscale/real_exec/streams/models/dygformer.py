@@ -41,8 +41,10 @@ class Counts(nn.Module):
     def forward(self, names: Tensor, table: Tensor) -> Tensor:
         """Return the channel [N, 2, places / patch, width] of N pairs of sequences. names [N, 2, places]: different for different nodes, -1
         where there is none."""
-        same = (names[:, :, None, :, None] == names[:, None, :, None, :]) & (names[:, :, None, :, None] >= 0)
-        counts = same.sum(4)  # [N, 2 ends, 2 sequences, places]
+        of_both = names[:, None].expand(-1, 2, -1, -1).flatten(2).contiguous()  # of both ends, to be counted in each sequence
+        ordered = names.sort(2).values
+        counts = torch.searchsorted(ordered, of_both, right=True) - torch.searchsorted(ordered, of_both)
+        counts = (counts * (of_both >= 0)).unflatten(2, (2, -1)).transpose(1, 2)  # [N, 2 ends, 2 sequences, places]
         row = counts + (self.places + 1) * (torch.arange(self.places, device=names.device) % self.patch)
         bags = row.view(len(names), 2, 2, -1, self.patch).transpose(2, 3).reshape(-1, 2 * self.patch)
         added = functional.embedding_bag(bags, table, mode="sum") + self.patches.bias
