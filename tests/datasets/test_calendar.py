@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import h5py
@@ -154,3 +155,31 @@ def test_tgcn_counts_steps(tmp_path) -> None:
     ):
         with pytest.raises(UserError, match=rf"los_speed\.csv: .*{message}"):
             open_dataset(path, **options)
+
+
+def test_channels_of_keys_follow_the_dates() -> None:
+    """A file that begins on a Wednesday at 15:00; without dates the first step is a Monday's midnight."""
+    begin = datetime(2024, 1, 3, 15)
+    times = [begin + timedelta(minutes=30 * step) for step in range(400)]
+    plain = flat(400)
+    dated = replace(plain, times=np.array(times, "datetime64[ns]").astype(np.int64))
+    for signal, when in ((dated, times), (plain, [time - (begin - MONDAY) for time in times])):
+        made = calendar.with_calendar(signal, 48, 48)
+        assert made.calendar == 2 and made.values.shape == (400, 2, 3)
+        assert_allclose(made.values[:, 0, 1], [share(time) for time in when], atol=1e-9)
+        assert_array_equal(made.values[:, 0, 2], [time.weekday() / 7 for time in when])
+    assert calendar.with_calendar(dated, None, None) is dated
+    assert calendar.with_calendar(dated, None, 48).calendar == 1
+
+
+def test_steps_a_day_that_cannot_be() -> None:
+    dated = replace(flat(9), times=np.arange(9) * 1_800_000_000_000)
+    for signal, keys, message in (
+        (dated, (24, None), "dataset: 24 steps a day, and the times of its steps are 1800 s apart, 48 a day"),
+        (dated, (None, 24), "dataset: 24 steps a day, and"),
+        (flat(9), (24, 12), "dataset: time_of_day: 24 and day_of_week: 12; both are the steps of a day"),
+    ):
+        with pytest.raises(UserError, match=message):
+            calendar.with_calendar(signal, *keys)
+    weekly = replace(flat(9), times=np.arange(9) * 7 * 86_400_000_000_000)
+    assert_allclose(calendar.with_calendar(weekly, 52, None).values[:, 0, 1], np.arange(9) / 52)  # a calendar of the year

@@ -36,7 +36,7 @@ def forecast(tmp_path, monkeypatch, inline, capsys):
     Path("small.yaml").write_text(json.dumps({"dataset": data, **FORECASTER, "strategies": ["index"], "epochs": 2}))
     capsys.readouterr()
     command("train", "small.yaml", "--ranks", "1")
-    assert "errors in veh/h at each step ahead" in capsys.readouterr().out
+    assert re.search(r"errors at each step ahead, .*, MAE and RMSE in veh/h\n(.*\n)+ +1 .* \d+\.\d+%", capsys.readouterr().out)
     return np.where(missing, np.nan, signal.values)[:, :, 0]
 
 

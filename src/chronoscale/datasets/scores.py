@@ -72,6 +72,14 @@ def require_score(key: str) -> str:
     return key
 
 
+FRONTS = ("best_", "last_", "test_", "validation_", "rival_")  # of columns that hold a score
+
+
+def score_of(column: str) -> Score | None:
+    """Return the score that a table's column holds by its name, such as mae, best_mae or test_mae; None for another column."""
+    return next((score for front in ("", *FRONTS) if (score := SCORES.get(column.removeprefix(front)))), None)
+
+
 Scores = dict[Annotated[str, AfterValidator(require_score)], float]  # by key; read by pydantic, a key that is none is a mistake
 
 

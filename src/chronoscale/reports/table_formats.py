@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from chronoscale.datasets.scores import SCORES
+from chronoscale.datasets.scores import FRONTS, SCORES, score_of
 from chronoscale.reports.breakdown import PARTS
 from chronoscale.reports.numbers import INFINITE, MISSING, number, size
 
@@ -73,12 +73,12 @@ READING: Mapping[str, tuple[str, Callable[[float], str]]] = {
 } | {
     f"{front}{key}": (f"{front.replace('_', ' ')}{score.title}", score.text if score.format == "share" else _finite(number))
     for key, score in SCORES.items()
-    for front in ("", "best_", "last_")
+    for front in ("", *FRONTS)
 }
 
 
 def _plain(name: str, value: object) -> str:
-    if isinstance(value, float) and (score := SCORES.get(name.removeprefix("best_").removeprefix("last_"))) and score.format == "share":
+    if isinstance(value, float) and (score := score_of(name)) and score.format == "share":
         return score.text(value)
     return number(value) if isinstance(value, float) else str(value)
 

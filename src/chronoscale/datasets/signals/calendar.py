@@ -12,6 +12,7 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.errors import UserError
 
 Times = NDArray[np.datetime64]
+DAY = 86_400_000_000_000  # ns
 
 
 def with_time_of_day(signal: Signal, steps_per_day: int, first_step: int = 0) -> Signal:
@@ -48,6 +49,34 @@ def with_day_of_week_at(signal: Signal, times: Times) -> Signal:
     UserError where `times` are not one a step, in order."""
     days = _midnight(require_times(signal, times)).astype(np.int64)
     return _with_channel(signal, (days + 3) % 7 / 7)  # day 0, 1970-01-01, was a Thursday
+
+
+def with_calendar(signal: Signal, time_of_day: int | None, day_of_week: int | None) -> Signal:
+    """Return a signal with one more channel for each of the time of day and the day of the week whose steps a day are given: by the
+    signal's times where they are less than a day apart, else by numbers of steps.
+
+    Raises UserError where two numbers of steps a day differ, or one contradicts the times.
+    """
+    given = [steps for steps in (time_of_day, day_of_week) if steps is not None]
+    if len(set(given)) > 1:
+        raise UserError(f"dataset: time_of_day: {time_of_day} and day_of_week: {day_of_week}; both are the steps of a day")
+    times = _times_within_days(signal)
+    if times is not None and given:
+        apart, steps = float(np.median(np.diff(times).astype(np.int64))), given[0]
+        if round(DAY / apart, 6) != steps:
+            raise UserError(f"dataset: {steps} steps a day, and the times of its steps are {apart / 1e9:g} s apart, {DAY / apart:g} a day")
+    if time_of_day is not None:
+        signal = with_time_of_day(signal, time_of_day) if times is None else with_time_of_day_at(signal, times)
+    if day_of_week is not None:
+        signal = with_day_of_week(signal, day_of_week) if times is None else with_day_of_week_at(signal, times)
+    return signal
+
+
+def _times_within_days(signal: Signal) -> Times | None:
+    """Return a signal's times where it has some that are less than a day apart, else None."""
+    if signal.times is None or len(signal) < 2 or not 0 < np.median(np.diff(signal.times)) < DAY:
+        return None
+    return signal.times.astype("datetime64[ns]")
 
 
 def require_times(signal: Signal, times: Times) -> Times:

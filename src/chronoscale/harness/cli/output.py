@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from chronoscale.datasets.scores import SCORES
+from chronoscale.datasets.scores import score_of
 from chronoscale.errors import Interrupted
 from chronoscale.harness.display.cell import Cell, record
 
@@ -72,7 +72,7 @@ def _shown(column: str, value: object) -> str:
         return str(value)
     if value != value:
         return "–"
-    if (score := SCORES.get(column.removeprefix("best_").removeprefix("last_"))) is not None:
+    if (score := score_of(column)) is not None:
         return score.text(value)
     return f"{100 * value:z.1f} %" if column == "gap" else f"{value:,.4g}"
 

@@ -20,13 +20,15 @@ class SignalData(Data):
     missing: float | None = Field(None, description="the reading that means there is none")
     time_of_day: Size | None = Field(None, description="add a channel: the share of the day that is over, at so many steps a day")
     day_of_week: Size | None = Field(
-        None, description="add a channel: the day of the week, at so many steps a day, of which the first is taken for a Monday's"
+        None, description="add a channel: the day of the week, at so many steps a day; without dates the first step is a Monday's midnight"
     )
     calendar: Steps | None = Field(
         None,
         description="how many of its last channels tell the time, where the file does not say, before these two add one each",
     )
-    unit: str = Field("", description="of the readings that are predicted, such as `mph`; predictions and errors show it")
+    unit: str = Field(
+        "", description="of the readings that are predicted, such as `mph`, for `chronoscale predict` and what `train` prints"
+    )
     graph: GraphKeys | None = Field(None, description="of the sensors, built from what is at hand; without it, the file's own")
 
     @property

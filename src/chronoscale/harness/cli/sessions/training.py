@@ -52,8 +52,8 @@ def train(experiment: Experiment, file: Path, root: Path, as_json: bool, seats: 
     if as_json and len(steps):
         table = table.assign(horizon=pd.Series([*[None] * (len(table) - 1), steps.to_dict("records")], dtype=object))
     elif len(steps):
-        unit = f" in {experiment.unit}" * bool(experiment.unit)
-        print_table(steps, f"errors{unit} at each step ahead, {period(run.folder / FOLDER)}", as_json=False)
+        unit = f", MAE and RMSE in {experiment.unit}" * bool(experiment.unit)
+        print_table(steps, f"errors at each step ahead, {period(run.folder / FOLDER)}{unit}", as_json=False)
     ranks = f"{training.ranks} {'virtual ' * experiment.virtual}rank{'s' * (training.ranks != 1)}"
     title = f"trained {len(training.epochs)} epochs on {ranks}"
     warned = set(control(run.folder / FOLDER).notes)  # by the control plane, when it wrote them

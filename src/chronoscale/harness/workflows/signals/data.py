@@ -10,7 +10,7 @@ from chronoscale.batching.signals.windows import Windows
 from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.generate.generators import build_traffic
 from chronoscale.datasets.generate.specs import TrafficSpec
-from chronoscale.datasets.signals.calendar import with_day_of_week, with_time_of_day
+from chronoscale.datasets.signals.calendar import with_calendar
 from chronoscale.datasets.signals.graphs.graph_kinds import GRAPHS
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
@@ -51,10 +51,7 @@ def load_signal(experiment: SignalExperiment) -> Signal:
         signal = replace(signal, calendar=data.calendar)
     if data.missing is not None:
         signal = signal.mark_missing(data.missing)
-    if data.time_of_day is not None:
-        signal = with_time_of_day(signal, data.time_of_day)
-    if data.day_of_week is not None:
-        signal = with_day_of_week(signal, data.day_of_week)
+    signal = with_calendar(signal, data.time_of_day, data.day_of_week)
     if data.graph is not None:
         hyper = experiment.hyper
         signal = with_graph(signal, data.graph, Windows(len(signal), hyper.window, hyper.horizon).training_steps)
