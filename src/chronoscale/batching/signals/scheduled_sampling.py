@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from chronoscale.datasets.streams.draws import derive_key, draw_fraction
 from chronoscale.errors import UserError
 
+FLAT = 700.0  # exp of it is still finite
 TEACHING = 5  # what a seed is for, beside orders and dropout
 
 
@@ -36,7 +36,8 @@ class ScheduledSampling:
 
     def probability(self, iteration: int) -> float:
         """Return the probability, 0 to 1, with which a step of an iteration reads what was true."""
-        return float(expit(math.log(self.decay) - iteration / self.decay))
+        exponent = iteration / self.decay - math.log(self.decay)
+        return 1 / (1 + math.exp(exponent)) if exponent < FLAT else 0.0
 
     def taught(self, epoch: int, batch: int) -> tuple[bool, ...]:
         """Return for each step of the horizon but the last whether the next one reads its true value, in a batch (its number in the epoch,

@@ -16,14 +16,17 @@ from chronoscale.interruption import at_once
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare.", show_default=False)],
+    paper: Annotated[
+        str | None,
+        typer.Argument(help="Paper: real, pgt-i, fast, flaredtdg or memshare. Without one: what of all of them holds.", show_default=False),
+    ] = None,
     figure: Annotated[int | None, typer.Option(help="Number of a figure.")] = None,
     table: Annotated[int | None, typer.Option(help="Number of a table.")] = None,
     study: Annotated[int | None, typer.Option(help="Number of a study of what the paper leaves open.")] = None,
     out: Results = RESULTS,
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
-        Path | None, typer.Option(help="Write the paper's page, of all results that are in OUT, to this file.", show_default=False)
+        Path | None, typer.Option(help="Write the page, of all results that are in OUT, to this file.", show_default=False)
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes that work on points.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
@@ -35,6 +38,10 @@ def reproduce(
     ]
     if len(asked) + everything > 1:
         raise UserError("give one of --figure, --table, --study, --all")
+    if paper is None:
+        if asked or everything:
+            raise UserError("say of which paper: chronoscale reproduce PAPER; without one it prints what stored results say of all")
+        return _score(out, into, as_json)
     if not asked and not everything and into is None:
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
     studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in asked]
@@ -57,4 +64,21 @@ def reproduce(
     into = into or (folder / "page.md" if everything else None)
     if into is not None:
         write_text(into, document.document(paper, out))
+        err.print(f"page: {into}")
+
+
+def _score(results: Path, into: Path | None, as_json: bool) -> None:
+    """Print what of all papers holds, from stored results alone, and write its page, if one is asked for."""
+    with at_once():
+        from chronoscale.harness.reproduce.scorecard import scorecards  # noqa: PLC0415 (of what is made, which the listing does without)
+        from chronoscale.harness.reproduce.scorecard_page import page, sentences, summary  # noqa: PLC0415
+        from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
+
+    cards = scorecards(results)
+    if not as_json:
+        for card in cards:
+            typer.echo(" ".join(sentences(card)))
+    print_table(summary(cards), f"what of the papers holds, by the results in {results}", as_json)
+    if into is not None:
+        write_text(into, page(cards))
         err.print(f"page: {into}")

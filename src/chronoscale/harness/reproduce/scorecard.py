@@ -1,0 +1,155 @@
+"""Scorecard: what of the papers holds, from stored results alone: every row by one rule, figures and papers summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, isclose, isfinite, isnan, log, nan
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, Literal, get_args
+
+from scipy.stats import kendalltau
+
+from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.registry import Study
+from chronoscale.harness.study.findings import AGREES, SOLVED, UNKNOWN
+from chronoscale.harness.study.results import StoredResult, load_result
+from chronoscale.reports.published import PAPERS
+
+NEAR = 1.25  # times the published, or a part of it: counted as the same
+OVER = " over "  # in what a row says of two systems, where 1 means that neither is better
+RANKED = 3  # comparisons at least, whose order says something
+
+Verdict = Literal["holds", "smaller", "larger", "reversed"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """Row of a stored result that has a printed number. published: that number, NaN where the result has it under another name; ratio: ours
+    over it; why: the row's reason."""
+
+    study: Study
+    what: str
+    published: float
+    ratio: float
+    why: str
+
+    @property
+    def ours(self) -> float:
+        """Our number."""
+        return self.published * self.ratio
+
+    @property
+    def fold(self) -> float:
+        """How many times the smaller of both the larger is; infinite where they differ in sign, or one is 0."""
+        return max(self.ratio, 1 / self.ratio) if self.ratio > 0 else inf
+
+    @property
+    def compares(self) -> bool:
+        """Whether the row says how many times one system is another, in time, bytes or error."""
+        return OVER in self.what and self.published > 0 and self.ours > 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of a comparison: `reversed` is on the other side of 1, `holds` within NEAR on the same one; within AGREES of 1
+        neither system is better."""
+        published, ours = (0.0 if abs(log(value)) <= log(1 + AGREES) else log(value) for value in (self.published, self.ours))
+        if published * ours < 0:
+            return "reversed"
+        if self.fold <= NEAR and (published == 0) == (ours == 0):
+            return "holds"
+        return "smaller" if abs(ours) < abs(published) else "larger"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Sum of scored rows, of a figure or of a paper."""
+
+    rows: Sequence[ScoredRow]
+
+    @property
+    def comparisons(self) -> list[ScoredRow]:
+        """Rows that compare two systems."""
+        return [row for row in self.rows if row.compares]
+
+    def of(self, verdict: Verdict) -> list[ScoredRow]:
+        """Return the comparisons that have a verdict."""
+        return [row for row in self.comparisons if row.verdict == verdict]
+
+    @property
+    def near(self) -> int:
+        """Number of rows within NEAR."""
+        return sum(row.fold <= NEAR for row in self.rows)
+
+    @property
+    def unexplained(self) -> int:
+        """Number of rows beyond NEAR whose cause, or a part of it, is not established."""
+        return sum(row.fold > NEAR and UNKNOWN in row.why for row in self.rows)
+
+    @property
+    def fold(self) -> float:
+        """Geometric mean of the finite folds of rows; NaN without any."""
+        known = [log(row.fold) for row in self.rows if isfinite(row.fold)]
+        return exp(fmean(known)) if known else nan
+
+    @property
+    def order(self) -> float:
+        """Kendall's tau-b between the published and our comparisons; NaN for fewer than RANKED, or where one's are all equal."""
+        pairs = [(row.published, row.ours) for row in self.comparisons]
+        return float(kendalltau(*zip(*pairs, strict=True)).statistic) if len(pairs) >= RANKED else nan
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made."""
+
+    paper: str
+    figures: Sequence[tuple[Study, StoredResult, Score]]
+
+    @property
+    def score(self) -> Score:
+        """Score of all rows."""
+        return Score([row for _, _, score in self.figures for row in score.rows])
+
+    @property
+    def order(self) -> float:
+        """Median of the figures' orders; NaN where none has one."""
+        orders = [score.order for _, _, score in self.figures if not isnan(score.order)]
+        return median(orders) if orders else nan
+
+
+def scorecards(results: Path) -> list[Scorecard]:
+    """Return the scorecards of all papers that have a result with printed numbers. results: folder with `<paper>/<study>.json`. Raises
+    UserError for a damaged file, and where there is no result at all."""
+    cards = [Scorecard(paper, list(_figures(paper, results))) for paper in PAPERS]
+    if not any(card.figures for card in cards):
+        raise UserError(f"{results}: no result of a study; `chronoscale reproduce PAPER --all --out {results}` makes a paper's")
+    return [card for card in cards if card.figures]
+
+
+def _figures(paper: str, results: Path) -> Iterator[tuple[Study, StoredResult, Score]]:
+    for study in registry.of(paper):
+        if (path := results / paper / f"{study.file_name}.json").is_file():
+            result = load_result(path)
+            if rows := list(_rows(study, result)):
+                yield study, result, Score(rows)
+
+
+def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
+    """Yield the rows of a result that have a printed number which they were not solved from."""
+    for row in result.findings.rows.to_dict("records"):
+        ratio, why = float(row.get("ratio", nan)), str(row.get("why", ""))
+        if not isnan(ratio) and SOLVED not in why:
+            yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why)
+
+
+def _published(row: Mapping[Hashable, Any], ratio: float) -> float:
+    """Return the printed number that a row's ratio is of: its only one, or an end of its range; NaN where neither is."""
+    for end in ("", "_mean", "_high", "_low"):
+        printed, ours = (float(row.get(whose + end, nan)) for whose in ("published", "ours"))
+        if printed and isclose(ours / printed, ratio, rel_tol=1e-6):
+            return printed
+    return nan

@@ -1,0 +1,115 @@
+"""Scorecards: rows judged by one rule, against plain arithmetic; what a result says changes what is said."""
+
+import json
+from itertools import combinations
+from math import exp, log
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command_line import command, one_line
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.scorecard import NEAR, VERDICTS, Score, ScoredRow, scorecards
+from chronoscale.harness.reproduce.scorecard_page import page
+from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside
+from chronoscale.harness.study.results import store
+
+ROOT = Path(__file__).parents[2]
+STUDY = registry.find("real", "figure", 8)
+
+
+def scored(what: str, published: float, ours: float, why: str = "") -> ScoredRow:
+    return ScoredRow(STUDY, what, published, ours / published, why)
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict"),
+    [
+        (2.0, 1.7, "holds"),
+        (2.0, 1.5, "smaller"),
+        (2.0, 3.0, "larger"),
+        (2.0, 1.04, "smaller"),
+        (2.0, 0.94, "reversed"),
+        (2.0, 0.96, "smaller"),
+        (0.5, 0.45, "holds"),
+        (0.5, 0.8, "smaller"),
+        (0.5, 0.2, "larger"),
+        (0.5, 1.2, "reversed"),
+        (1.02, 1.0, "holds"),
+        (1.02, 1.1, "larger"),
+        (1.1, 1.0, "smaller"),
+        (1.1, 1.2, "holds"),
+    ],
+)
+def test_a_comparison_has_a_verdict(published: float, ours: float, verdict: str) -> None:
+    row = scored("ours over theirs", published, ours)
+    assert row.compares and row.verdict == verdict
+    assert scored("theirs over ours", 1 / published, 1 / ours).verdict == verdict
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10), st.booleans()), min_size=1, max_size=8))
+def test_sums_are_plain_arithmetic(pairs: list[tuple[float, float, bool]]) -> None:
+    rows = [scored("a over b" if over else "seconds", published, ours, UNKNOWN if over else "") for published, ours, over in pairs]
+    score, folds = Score(rows), [max(ours / published, published / ours) for published, ours, _ in pairs]
+    assert score.fold == pytest.approx(exp(sum(map(log, folds)) / len(folds)))
+    assert score.near == sum(fold <= NEAR for fold in folds)
+    assert score.unexplained == sum(fold > NEAR and over for fold, (*_, over) in zip(folds, pairs, strict=True))
+    compared = [(published, ours) for published, ours, over in pairs if over]
+    assert len(score.comparisons) == len(compared) == sum(len(score.of(verdict)) for verdict in VERDICTS)
+    signs = [(a - c) * (b - d) for (a, b), (c, d) in combinations(compared, 2)]
+    if len(compared) >= 3 and all(signs):
+        assert score.order == pytest.approx(sum(1 if sign > 0 else -1 for sign in signs) / len(signs))
+    assert len(compared) >= 3 or score.order != score.order
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Two results of REAL's, of which one row is solved from the printed number."""
+    monkeypatch.chdir(tmp_path)
+    rows = [beside("a over b", 2.0, 0.5, "because"), beside("c over b", 4.0, 3.9, ""), beside("c over a", 3.0, 4.5, UNKNOWN)]
+    rows += [beside("seconds", 8.0, 1.0, ""), beside("solved", 1.0, 1.0, SOLVED), beside("open", float("nan"), 1.0, "")]
+    store("figure-8", "simulated", False, Path("results/real"), lambda: Findings(pd.DataFrame(rows)))
+    store("table-3", "counted", False, Path("results/real"), lambda: Findings(pd.DataFrame([beside("nodes", 8.0, 8.0, "")])))
+    return Path("results/real/figure-8.json")
+
+
+def test_the_command_says_what_holds(results, capsys):
+    command("reproduce", "--into", "card.md")
+    out = capsys.readouterr().out
+    assert (
+        "REAL: of 3 printed comparisons of systems 1 hold within 1.25 times, 0 are smaller, 1 larger and 1 reversed, most of all a over b "
+        "(2.00 printed, 0.500 here). Of 5 printed numbers 2 are within 1.25 times of ours, "
+    ) in out
+    assert "and of 1 beyond no cause is established; the order of a figure's comparisons is kept with a τ of" in out
+    page = Path("card.md").read_text()
+    assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | because |" in page and out.splitlines()[0] in page
+    command("reproduce", "--json")
+    real, every = json.loads(capsys.readouterr().out)
+    assert (real["printed"], real["reversed"], real["holds"], real["larger"], every["paper"]) == (5, 1, 1, 1, "all")
+    assert real["order"] == pytest.approx(1 / 3) and every["order"] is None
+
+
+def test_a_changed_row_changes_what_is_said(results, capsys):
+    stored = json.loads(results.read_text())
+    stored["rows"][0] |= {"ours": 1.9, "ratio": 0.95}
+    results.write_text(json.dumps(stored))
+    command("reproduce", "--into", "card.md")
+    assert "2 hold within 1.25 times, 0 are smaller, 1 larger and 0 reversed. Of" in capsys.readouterr().out
+    assert "## What is reversed?\n\nNothing." in Path("card.md").read_text()
+
+
+def test_mistakes_are_one_line(results, capsys):
+    command("reproduce", "--out", "elsewhere", expect=2)
+    assert "elsewhere: no result of a study" in one_line(capsys)
+    command("reproduce", "--all", expect=2)
+    assert "say of which paper" in one_line(capsys)
+    results.write_text("{}")
+    command("reproduce", expect=2)
+    assert "figure-8.json: not a study's result" in one_line(capsys)
+
+
+def test_the_page_is_that_of_the_results():
+    assert (ROOT / "docs/scorecard.md").read_text() == page(scorecards(ROOT / "results"))
