@@ -91,6 +91,37 @@ def test_a_pickle_that_promises_more_than_it_holds_is_refused(tmp_path):
             read_pickle(tmp_path / f"{name}.pkl")
 
 
+def test_a_pickle_of_few_bytes_that_names_itself_over_and_over_ends(tmp_path):
+    """A container that names one container twice, and so on 99 times: written out or hashed, it would have no end."""
+    path, lists, tuples = tmp_path / "adj_mx.pkl", ["1"], ("1",)
+    for _ in range(99):
+        lists, tuples = [lists, lists], (tuples, tuples)
+    key = r"\(refused a key that holds tuples\)"
+    for use, message in {
+        b"0cnumpy\ndtype\nh\xff\x85R": r"\(refused an array of (list|tuple)\)",
+        b"0}h\xffNs": key,
+        b"0}(h\xffNu": key,
+        b"0(h\xffNd": key,
+        b"0\x8f(h\xff\x90": key,
+        b"0(h\xff\x91": key,
+    }.items():
+        for nested, expected in ((lists, f"unhashable|{message}"), (tuples, message)):
+            path.write_bytes(pickle.dumps(nested, protocol=2)[:-1] + b"q\xff" + use + b".")
+            with pytest.raises(UserError, match=rf"adj_mx\.pkl: .*({expected})"):
+                AdjacencyMatrix.read(path)
+    path.write_bytes(pickle.dumps([[lists], {}, np.zeros((1, 1))]))
+    with pytest.raises(UserError, match=r"expected \[sensor ids, a dict of their indices, the matrix\]"):
+        AdjacencyMatrix.read(path)
+
+
+def test_copies_of_any_container_are_counted(tmp_path):
+    members = 1 << 16
+    copied = b"(" + b"K\x00" * members + b"tq\x000" + b"c__builtin__\nbytes\nh\x00\x85R0" * 64
+    (tmp_path / "copied.pkl").write_bytes(b"\x80\x04" + copied + b"N.")
+    with pytest.raises(UserError, match="refused copies that fill memory"):
+        read_pickle(tmp_path / "copied.pkl")
+
+
 def test_a_pickle_that_would_run_code_is_refused(tmp_path):
     path = write_table(tmp_path / "x.h5")
     (tmp_path / "adj_mx.pkl").write_bytes(pickle.dumps([IDS, {}, Evil(tmp_path / "witness")]))

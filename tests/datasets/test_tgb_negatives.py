@@ -61,6 +61,14 @@ class Runs:
         return self.call
 
 
+def doubled(times):
+    """A list that names one list twice, and so on: a few bytes of a pickle, 2**times to whoever walks through it."""
+    held = [1]
+    for _ in range(times):
+        held = [held, held]
+    return held
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -76,8 +84,10 @@ class Runs:
         (lambda rows, key: rows.update({key: np.array([], int)}), "{key}: expected one destination or more, found an array (0,)"),
         (lambda rows, key: rows.update({key: ROW[None]}), "{key}: expected one destination or more, found an array (1, 2) of int64"),
         (lambda rows, key: rows.update({key: np.array(["13"])}), "{key}: expected one destination or more, found an array (1,) of <U2"),
-        (lambda rows, key: rows.update({key: [[1], [2, 3]]}), "{key}: expected an array of destinations, found [[1], [2, 3]]"),
-        (lambda rows, key: rows.update({key: "13"}), "{key}: expected an array of destinations, found 13"),
+        (lambda rows, key: rows.update({key: [[1], [2, 3]]}), "{key}: expected an array of destinations, found list"),
+        (lambda rows, key: rows.update({key: "13"}), "{key}: expected an array of destinations, found str"),
+        (lambda rows, key: rows.update({key: doubled(99)}), "{key}: expected an array of destinations, found list"),
+        (lambda rows, key: rows.update({((1,), (1,)): ROW}), "(refused a key that holds tuples)"),
         (lambda rows, key: rows.update({key: Runs(eval, "1")}), "not TGB's negatives, a mapping (source, destination, time) -> destin"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,13 @@ def test_tensors_of_every_kind_are_read_without_torch(tmp_path: Path, kind: str)
     assert "torch" not in sys.modules["chronoscale.datasets.formats.pickles.torch_file"].__dict__
 
 
+class Copies:
+    """Copies a mapping when unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return OrderedDict, ({"a": 1},)
+
+
 class Payload:
     """Runs something when unpickled."""
 
@@ -149,6 +157,9 @@ def test_nothing_that_a_tensor_file_names_is_run(tmp_path: Path, capsys: pytest.
         assert str(caught.value).startswith(f"{path}: expected one tensor of numbers")
         assert "numpy.save('edge_features.npy', torch.load('edge_features.pt').float().numpy())" in str(caught.value)
     assert capsys.readouterr().out == ""
+    torch.save([Copies()] * 2, path)
+    with pytest.raises(UserError, match=r"edge_features\.pt: truncated or not a file of torch\.save"):
+        read_tensor(path)
     torch.save(torch.ones(2), path, _use_new_zipfile_serialization=False)
     with pytest.raises(UserError, match=r"written by a torch before 1\.6"):
         read_tensor(path)

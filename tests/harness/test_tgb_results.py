@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,23 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
     assert apart is not None and [record["run"] for record in json.loads(apart.text)] == [0, 0]
     endings = [f"one run of 'wiki', seed {seed}; TGB's leaderboard asks for five)." for seed in (1, 2)]
     assert [said.partition(" (")[2] for said in apart.sentences] == endings
+    path = Path("tgbl-wiki_test_ns_v2.pkl")
+    path.write_bytes(pickle.dumps({key: row[:1] for key, row in pickle.loads(path.read_bytes()).items()}))
+    Path("runs/wiki-train-1/.lock").unlink()  # which this process holds
+    command("train", "wiki.yaml", "--seed", "1")
+    shutil.copytree("runs/wiki-train-2", "runs/again")
+    (record := Path("runs/again/train/test.json")).write_text(json.dumps(json.loads(record.read_text()) | {"mrr": 0.125}))
+    command("report", "runs/again", *(f"runs/wiki-train-{number}" for number in (1, 2, 3)), "--out", "mixed")
+    assert [(r["run"], r["seed"]) for r in json.loads(Path("mixed/tgb.json").read_text())] == [(0, 2), (1, 1), (2, 2), (0, 1)]
+    notes = [note for note in json.loads(Path("mixed/report.json").read_text())["notes"] if note.startswith("tgb.json: ")]
+    digests = [Run(Path(f"runs/wiki-train-{number}")).environment[path.name][:12] for number in (1, 3)]
+    assert digests[0] != digests[1]
+    of_two = means.partition(", ")[0], f"{np.mean(mrr['test']):.4f} ± {np.std(mrr['test'], ddof=1):.4f}"  # nothing of 0.125
+    assert notes[0] == (
+        f"tgb.json: tgn on tgbl-wiki, {of_two[0]}, test MRR {of_two[1]} (mean and deviation of 2 runs of 'wiki', seeds 2, 1; "
+        f"content of {path.name} {digests[0]}; seed 2 more than once, of which the last given run counts)."
+    )
+    assert notes[1].endswith(f"(one run of 'wiki', seed 1; TGB's leaderboard asks for five; content of {path.name} {digests[1]}).")
 
 
 def kept_best(number: int) -> int:

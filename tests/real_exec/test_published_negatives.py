@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from stream_case import choice, hyper, planned, prepared, stream
 from tgb_files import evaluator_mrr, generate
 
 from chronoscale.batching.streams.prepared import PreparedStream
 from chronoscale.datasets.streams.protocol import PublishedNegatives
+from chronoscale.errors import UserError
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.streams import evaluation
+from chronoscale.real_exec.streams.plans import TRAINED, EventPlans
 from chronoscale.real_exec.streams.predictions import Predictions
 from chronoscale.real_exec.training import epoch_loop
 from chronoscale.real_exec.training.training_end import remove_end
@@ -128,7 +131,43 @@ def test_what_was_tested_is_tested_again_alike(folders):
         assert (test, record["validation"]) == (expected[0], expected[1]["validation"])
 
 
-def test_one_batch_and_many_virtual_ranks_rank_alike(folders):
+@pytest.fixture
+def copies(monkeypatch):
+    """What each rank has copied of node memory when its epochs are over: rank -> names of tables."""
+    found, end = {}, EventPlans.end
+
+    def noted(plans):
+        found[plans._context.rank] = sorted(plans._program.trained_state)
+        end(plans)
+
+    monkeypatch.setattr(EventPlans, "end", noted)
+    return found
+
+
+TABLES = ["mail", "mailed", "memory", "sent", "updated"]
+
+
+@pytest.mark.parametrize(
+    ("published", "model", "validates", "kept"),
+    [(True, "tgn", True, TABLES), (True, "tgn", False, []), (True, "tgat", True, []), (False, "tgn", True, [])],
+)
+def test_memory_is_copied_where_it_is_gone_back_to_and_nowhere_else(folders, copies, published, model, validates, kept):
+    """Neither in memory nor in a file; and a file that lacks it is refused."""
+    out, job = trained(folders[not published], model, validate=validates)
+    assert copies == {0: kept}
+    for name, held in (("best.pt", "state"), ("checkpoint.pt", "kept")):
+        state = torch.load(out / name, weights_only=True)[held]
+        assert sorted(state) == sorted([*TABLES, *(f"{TRAINED}{table}" for table in kept)])
+        assert all(table.device.type == "cpu" for table in state.values())
+    if kept:
+        saved = torch.load(out / "checkpoint.pt", weights_only=True)
+        del saved["kept"][f"{TRAINED}mail"]
+        torch.save(saved, out / "checkpoint.pt")
+        with pytest.raises(UserError, match=rf"checkpoint\.pt: not a readable checkpoint of this model \(KeyError: '{TRAINED}mail'\)"):
+            epoch_loop.train(job)
+
+
+def test_one_batch_and_many_virtual_ranks_rank_alike(folders, copies):
     """Two virtual ranks with batches of half the size; they are not timed."""
     one, _ = trained(folders[0], "tgn", batch_size=8)
     expected = left(one, "test", "evaluation")
@@ -142,3 +181,4 @@ def test_one_batch_and_many_virtual_ranks_rank_alike(folders):
     test, record = left(one, "test", "evaluation")
     assert test == pytest.approx(expected[0], rel=1e-4) and record["validation"] == pytest.approx(expected[1]["validation"], rel=1e-4)
     assert (record["validation_s"], record["test_s"]) == (0, 0)
+    assert copies == {0: TABLES, 1: []}  # all ranks go back to what rank 0 has written

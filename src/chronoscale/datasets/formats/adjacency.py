@@ -50,6 +50,7 @@ class AdjacencyMatrix:
         if isinstance(content, list | tuple) and len(content) == 3:
             sensors, _, matrix = (part.values if isinstance(part, PickledArray) else part for part in content)
             listed = isinstance(sensors, list | tuple) or (isinstance(sensors, np.ndarray) and sensors.ndim == 1)
+            listed = listed and all(isinstance(s, str | bytes | int | float | np.generic) for s in sensors)
             if listed and isinstance(matrix, np.ndarray) and matrix.ndim == 2 and matrix.dtype.kind in "iuf":
                 return cls(path, matrix, [s.decode("latin1") if isinstance(s, bytes) else str(s) for s in sensors])
         raise UserError(f"{path}: expected [sensor ids, a dict of their indices, the matrix], or the matrix alone")

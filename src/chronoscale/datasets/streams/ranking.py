@@ -55,8 +55,8 @@ def roc_area(positive: Numbers, negative: Numbers) -> float:
 
 def link_scores(positive: Numbers, negative: Numbers, new: Bool) -> dict[str, float]:
     """Compute AP, AUC and MRR of predicted links by key: each event's score, positive [E], is compared with its first negative's,
-    negative[:, 0] (ap, auc), and ranked among the others', negative[:, 1:], where it has any (mrr). Keys that end in _new: of the events
-    `new` bool [E] (those with a node that training has not seen), if there are any. Raises as `ranks`."""
+    negative[:, 0], where it has one (ap, auc), and ranked among the others', negative[:, 1:], where it has any (mrr). Keys that end in
+    _new: of the events `new` bool [E] (those with a node that training has not seen), if there are any. Raises as `ranks`."""
     scores: dict[str, float] = {}
     for ending, subset in (("", np.ones_like(new)), ("_new", new)):
         compared = subset & np.isfinite(negative[:, 0])

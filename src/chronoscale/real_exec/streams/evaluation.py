@@ -23,8 +23,8 @@ def evaluate(program: EventProgram, file: Path | None = None, period: Period = "
     Called on every rank.
 
     Node memory goes on, the model does not train. Each destination is compared with one fixed negative (AP, AUC) and ranked against others
-    (MRR); where labels are predicted, those are scored. Neighbours of the validation are those that epochs draw for it. file: that rank 0
-    writes the predictions to.
+    (MRR), of the validation published ones; where labels are predicted, those are scored. Neighbours of the validation are those that
+    epochs draw for it. file: that rank 0 writes the predictions to.
     """
     data = program.data
     steps = program.steps.for_evaluation()

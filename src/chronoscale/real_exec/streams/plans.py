@@ -41,6 +41,9 @@ class EventPlans(BestPlans):
         material = StreamMaterial.of(item, job.model, context)
         self.learner = material.learner(job.model, context)
         self._program = EventProgram(schedule, material, self.learner, item.hyper, context)
+        published = bool(material.data.protocol.published.validation)
+        self._goes_back = published and item.hyper.validate and material.shape.memory > 0  # to memory of before the validation
+        self._program.keeps_trained_state = self._goes_back and context.rank == 0  # whose files all ranks restore
         self._plan: Plan | None = None
 
     def at(self, epoch: int) -> Plan:
@@ -50,14 +53,15 @@ class EventPlans(BestPlans):
         return self._plan
 
     def extra_state(self) -> Mapping[str, Tensor]:
-        """Return node memory and mailbox as the epoch has left them on this rank, for a checkpoint, and as its training has, where the
-        validation is ranked once training is over."""
+        """Return node memory and mailbox as the epoch has left them on this rank, for a checkpoint, and on rank 0 as its training has,
+        where the validation is ranked once training is over."""
         trained = {f"{TRAINED}{name}": table for name, table in self._program.trained_state.items()}
         return {**self._program.state.tables(), **trained}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self._program.state.restore(state)
-        self._program.trained_state = {name.removeprefix(TRAINED): state[name] for name in state if name.startswith(TRAINED)}
+        if self._goes_back:
+            self._program.trained_state = {name: state[f"{TRAINED}{name}"].cpu() for name in self._program.state.tables()}
 
     def end(self) -> None:
         """Score the test events with the best epoch's model, its node memory going on, and write the scores; before them the validation's,
@@ -80,12 +84,12 @@ class EventPlans(BestPlans):
             if not program.hyper.validate:
                 catch_up(program)
             return {}
+        if not self._goes_back:
+            return self._evaluate("validation")
         behind = {name: table.clone() for name, table in program.state.tables().items()}
-        if program.trained_state:
-            program.state.restore(program.trained_state)
+        program.state.restore(program.trained_state)
         scores = self._evaluate("validation")
-        if program.hyper.validate:
-            program.state.restore(behind)
+        program.state.restore(behind)
         return scores
 
     def _evaluate(self, period: Period, file: Path | None = None) -> dict[str, float]:

@@ -36,8 +36,8 @@ class EventProgram(BatchProgram):
 
     Memory begins each epoch empty (a probe's does not); negatives are drawn in every epoch.
 
-    trained_state: tables of node memory as an epoch's training has left them, before its validation, where negatives of the validation are
-    published: it is ranked against them after training.
+    keeps_trained_state: whether this rank copies the tables of node memory as an epoch's training has left them, before its validation, to
+    `trained_state`, in host memory; else it is empty.
     """
 
     def __init__(self, schedule: Schedule, material: StreamMaterial, learner: Learner[StreamModel], hyper: Hyper, context: Context) -> None:
@@ -45,6 +45,7 @@ class EventProgram(BatchProgram):
         feeding = StreamFeeding.of(schedule)
         self.sampling, loading = feeding.sampling(hyper, material.shape), feeding.loading(hyper, material.shape)
         self.state = material.state()
+        self.keeps_trained_state = False
         self.trained_state: Mapping[str, Tensor] = {}
         self._lone = self._lone and not feeding.operators
         ranks, limits = schedule.ranks, (hyper.batches, hyper.events.every)
@@ -80,6 +81,7 @@ class EventProgram(BatchProgram):
         if self._sampling_threads is not None:
             self._sampling_threads.begin()
         self.state.reset()
+        self.trained_state = {}
         if self.hyper.events.every > 1:
             self.state.imagine(self.seed)
         self._ahead: list[CachedRows] = []
@@ -170,7 +172,7 @@ class EventProgram(BatchProgram):
 
     def _write(self, task: Task) -> None:
         deal, iteration = self._place(task)
-        if task.step == VALIDATE and not iteration and self.data.protocol.published.validation:
+        if task.step == VALIDATE and not iteration and self.keeps_trained_state:
             self.trained_state = {name: table.clone() for name, table in self.state.tables().items()}
         source = self._source(task)
         updated, memory = self._updated.pop(task.unit), self._memory.pop(task.unit)

@@ -35,8 +35,10 @@ def read_pickle(path: Path, what: str = "an adjacency pickle") -> Any:
 class _DType:
     """Element type of a pickled array: numbers or text of fixed length. NumPy's own would take any state and break on it."""
 
-    def __init__(self, code: str, *_: object) -> None:
-        self.dtype = np.dtype(str(code))
+    def __init__(self, code: object, *_: object) -> None:
+        if not isinstance(code, str):  # whose text may be endless
+            raise pickle.UnpicklingError(f"refused an array of {type(code).__name__}")
+        self.dtype = np.dtype(code)
         if self.dtype.kind not in "iufSU":
             raise pickle.UnpicklingError(f"refused an array of {code}")
 
@@ -104,4 +106,4 @@ class _Unpickler(BoundedUnpickler):
         if f"{short}.{name}" not in _ALLOWED:
             raise pickle.UnpicklingError(f"refused {module}.{name}")
         called = _ALLOWED[f"{short}.{name}"]
-        return partial(self.counted, called) if called in (_encode, _bytes, _frombuffer) else called
+        return partial(self.counted, called) if called in (_encode, _bytes, _frombuffer, _scalar) else called

@@ -70,6 +70,11 @@ def _pass_through(data: object, *_: object) -> object:
     return data
 
 
+def _hooks() -> dict[str, object]:
+    """Return the hooks of a tensor, of which a file has none: others would be copied."""
+    return {}
+
+
 class _Unpickler(BoundedUnpickler):
     """Unpickler that knows views of storages, and nothing else."""
 
@@ -79,7 +84,7 @@ class _Unpickler(BoundedUnpickler):
         known = {
             "torch._utils._rebuild_tensor_v2": _build_view,
             "torch._utils._rebuild_parameter": _pass_through,
-            "collections.OrderedDict": dict,  # of hooks, empty
+            "collections.OrderedDict": _hooks,
         }
         if f"{module}.{name}" not in known:
             raise pickle.UnpicklingError(f"refused {module}.{name}")

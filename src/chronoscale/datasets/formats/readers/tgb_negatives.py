@@ -67,7 +67,7 @@ def _require_same_events(path: Path, rows: dict[Any, Any], keys: Sequence[Key], 
 def _row(path: Path, key: Key, row: Any) -> NDArray[Any]:
     """Return the destinations of one event as an array of numbers [k]. Raises UserError for anything else, and for none."""
     if not isinstance(row, PickledArray):
-        raise UserError(f"{path}: {_event(key)}: expected an array of destinations, found {str(row)[:40]}")
+        raise UserError(f"{path}: {_event(key)}: expected an array of destinations, found {type(row).__name__}")
     values = row.values
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iuf":
         raise UserError(f"{path}: {_event(key)}: expected one destination or more, found an array {values.shape} of {values.dtype}")
