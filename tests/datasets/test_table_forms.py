@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from table_files import named_events, read_events, read_signal, write_table
+from table_files import answered, named_events, question, read_events, read_signal, write_table
 
 from chronoscale.datasets import unpacking
-from chronoscale.datasets.formats.question import Question
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import UserError
 
@@ -28,17 +27,6 @@ BEGIN = datetime(2015, 1, 28, 22, 58, 57)
 
 def parts_of(moments: list[datetime], depth: int) -> dict[str, list[Any]]:
     return {part: [getattr(moment, part) for moment in moments] for part in PARTS[:depth]}
-
-
-def question(path: Path, **options: Any) -> Question:
-    with pytest.raises(Question) as caught:
-        open_dataset(path, **options)
-    assert "\n" not in str(caught.value)
-    return caught.value
-
-
-def answered(path: Path, doubt: Question, at: int = 0) -> np.ndarray[Any, Any]:
-    return read_signal(path, **doubt.answers[at].options).values[:, :, 0]
 
 
 @given(count=st.integers(4, 12), depth=st.integers(1, 6), sensors=st.sampled_from([1, 3]), long=st.booleans())

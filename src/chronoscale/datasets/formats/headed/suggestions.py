@@ -28,6 +28,17 @@ def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
     return Question(table.paths[0], f"the columns {table.names} do not say whether they are events or readings", *answers)
 
 
+def require_named_columns(table: HeadedTable) -> None:
+    """Check that a first line whose first entry is empty, as pandas writes a frame, is no row that lacks an entry. Raises Question where
+    all of it is numbers above numbers, and the first column does not count the rows in even steps, as a frame's index does."""
+    first, *others = table.columns
+    is_row = all(not column.name or is_number(column.name) for column in others) and all(column.is_numeric for column in table.columns)
+    if first.name or not is_row or first.counts_rows:
+        return
+    text = f"the first line, {table.names}, may be the names of columns, or a row without its first entry"
+    raise Question(table.paths[0], text, Answer("it is the first row", {"header": "false"}), Answer("it is a header", {"header": "true"}))
+
+
 def require_header(table: HeadedTable) -> None:
     """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
     numbers beside columns of text."""

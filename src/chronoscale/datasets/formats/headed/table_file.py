@@ -32,13 +32,18 @@ BLOCK = 1 << 24  # bytes of JSON that are parsed together; an object has to fit
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """How a text table is laid out, where its reader is told: `header` whether its first line names the columns; separator and decimal
-    mark ("." or "," or "both"), None where the file shows them; encoding of its text."""
+    """How a text table is laid out, where its reader is told: `header` whether its first line names the columns, None: it does, and nobody
+    has said so; separator and decimal mark ("." or "," or "both"), None where the file shows them; encoding of its text."""
 
-    header: bool = True
+    header: bool | None = None
     separator: str | None = None
     decimal: str | None = None
     encoding: str = "utf-8"
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the first line is read as the names of columns."""
+        return self.header is not False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
         return "error"
 
     def place(row: int) -> str:
-        return f"{path}:{_line_of(path, row + layout.header, separator)}"
+        return f"{path}:{_line_of(path, row + layout.has_names, separator)}"
 
     opened = partial(_open_aligned, path) if separator == " " else partial(open_binary, path)
     parsing = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse)
@@ -207,10 +212,10 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
             where = path if row.number is None else f"{path}:{_line_of(path, row.number - 1, separator)}"
             raise UserError(f"{where}: expected {row.expected_columns} fields, found {row.actual_columns}") from None
         raise UserError(f"{path}: not a table of text ({_one_line(error)})") from None
-    if layout.header and data.num_rows:
+    if layout.has_names and data.num_rows:
         data = data.rename_columns([str(data.column(at)[0]) for at in range(width)]).slice(1)
     decimal = layout.decimal or (None if separator == ";" else ".")
-    return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.header)
+    return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.has_names)
 
 
 def _open_aligned(path: Path) -> IO[bytes]:
