@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from table_files import question, read_signal
+from table_files import answered, question, read_signal
 
 ROWS = np.random.default_rng(3).normal(20, 5, (99, 3)).round(2)
 
@@ -53,3 +53,51 @@ def test_frames_of_pandas_have_a_header(tmp_path: Path, first: str, index: list[
 def test_a_first_column_that_counts_nothing_is_no_index(tmp_path: Path, index: list[float]) -> None:
     path = write_rows(tmp_path / "t.csv", ",7,8,9", np.column_stack([np.array(index, object), ROWS[:4].astype(object)]))
     assert "may be the names of columns, or a row without its first entry" in question(path, **{"as": "readings"}).text
+
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+YEARS = [*range(1950, 1960)]
+FULL = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+
+
+@pytest.mark.parametrize("year", ["YEAR", "time", "Date"])
+@pytest.mark.parametrize(
+    "columns",
+    [MONTHS, tuple(map(str.upper, MONTHS)), FULL, (*MONTHS, "Annual"), ("Jun", "Jul.", "Sept."), ("mean", "Jan", "February", "MAR")],
+)
+def test_months_beside_years_are_asked_about(tmp_path: Path, columns: tuple[str, ...], year: str) -> None:
+    readings = np.arange(len(YEARS) * len(columns)).reshape(len(YEARS), -1)
+    entries = [f"{one}-01-01" for one in YEARS] if year == "Date" else YEARS
+    path = write_rows(tmp_path / "t.csv", ",".join([year, *columns]), np.column_stack([np.array(entries, object), readings]))
+    doubt = question(path)
+    assert "are called after months, and a row is a year; no reader joins them to one series: bring a table with" in doubt.text
+    (meant,) = doubt.answers
+    assert meant.meaning == "that is meant: a month is a sensor, and a step a year"
+    assert_array_equal(answered(path, doubt), readings)
+    assert_array_equal(read_signal(path, values=",".join(columns[:2])).values[:, :, 0], readings[:, :2])
+
+
+def test_months_of_several_places_beside_years_are_asked_about(tmp_path: Path) -> None:
+    rows = [f"{place},{year},1,2,{year % 7}" for year in YEARS for place in ("a", "b")]
+    path = write_lines(tmp_path / "t.csv", "station,year,Jan,Feb,Mar", *rows)
+    doubt = question(path)
+    assert "a month is a channel, and a step a year" in str(doubt)
+    assert read_signal(path, **doubt.answers[0].options).values.shape == (10, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("header", "step"),
+    [
+        ("year,Jan,Feb,rest", 366),  # two may be anything
+        ("year,Jan,January,jan.,rest", 366),  # one month
+        ("year,Maria,Decatur,Junction,Ma", 366),  # other words
+        ("date,Jan,Feb,Mar", 1),  # days, of three people say
+        ("time,Jan,Feb,Mar", 0),  # numbers of steps
+    ],
+)
+def test_other_columns_are_no_months_of_years(tmp_path: Path, header: str, step: int) -> None:
+    days = np.datetime64("1950-01-01") + step * np.arange(20)
+    times = np.arange(20) if not step else days.astype("datetime64[Y]") if step > 1 else days
+    width = header.count(",")
+    path = write_lines(tmp_path / "t.csv", header, *(f"{time},{','.join('5' * width)}" for time in times))
+    assert read_signal(path).num_nodes == width
