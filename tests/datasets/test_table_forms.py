@@ -87,17 +87,55 @@ def test_other_dates_are_neither_sensors_nor_readings(tmp_path: Path) -> None:
         (
             {"year": [2015, 2015], "month": [12, 13], "a": [1, 2]},
             {"time": "year+month"},
-            "t.csv:3: .* expected a date, .* found '2015-13'",
+            "t.csv:3: column 'month': expected the month, from 1 to 12, found '13'; if it is no part of the date, say time=year$",
         ),
         ({"y": [2015, 2015], "m": [1, 2.5], "a": [1, 2]}, {"time": "y+m"}, "t.csv:3: column 'm': expected an integer part of a date"),
         ({"y": [2015, 2015], "m": [1, ""], "a": [1, 2]}, {"time": "y+m"}, "t.csv:3: column 'm': expected a part of a date, found ''"),
         ({"y": [2015, 2015], "m": [1, 2], "a": [1, 2]}, {"time": "y+d"}, r"time=d: no such column; there are y, m, a"),
-        ({"y": [2015], "m": [1]}, {"time": "y+m+m+m+m+m+m"}, "expected the columns of year, month, day, .* at most"),
+        ({"y": [2015], "m": [1]}, {"time": "y+m+m+m+m+m+m"}, "expected the columns of year, month, day, .* at most; found 7$"),
+        (
+            {"year": [2015], "month": [1], "day": [25], "hour": [3]},
+            {"time": "month+day+hour"},
+            r"t.csv: time=month+day+hour: expected the columns of year, month, day, hour, minute, second, in this order "
+            "and from the first on; found 'month' in the place of the year$",
+        ),
+        ({"year": [2015], "month": [1], "day": [2]}, {"time": "year+day+month"}, "found 'day' in the place of the month$"),
+        ({"y": [15, 16], "m": [1, 2]}, {"time": "y+m"}, "t.csv:2: column 'y': expected the year, from 1000 to 2999, found '15'$"),
+        (
+            {"year": [2012] * 3, "month": [1, 2, 2], "day": [31, 29, 30], "a": [1, 2, 3]},
+            {},
+            "t.csv:4: column 'day': expected a day that its month has, found '30'; if it is no part of the date, say time=year+month$",
+        ),
+        (
+            {"year": [2012] * 2, "month": [1, 1], "day": [1, 1], "hour": [1200, 1300], "a": [1, 2]},
+            {},
+            "t.csv:2: column 'hour': expected the hour, from 0 to 24, found '1200'; if it is no part of the date, say time=year+month+day$",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_part_of_a_date_is_told(tmp_path: Path, table: dict[str, list[Any]], options: Any, message: str) -> None:
     with pytest.raises(UserError, match=message.replace("+", r"\+")):
         open_dataset(write_table(tmp_path / "t.csv", table), **options)
+
+
+def test_hours_from_1_to_24_are_those_of_a_day(tmp_path: Path) -> None:
+    moments = [datetime(2012, 2, 28) + timedelta(hours=at) for at in range(72)]
+    table = {**parts_of(moments, 3), "hour": [moment.hour + 1 for moment in moments], "a": [*range(72)]}
+    signal = read_signal(write_table(tmp_path / "t.csv", table))
+    assert signal.values[:, 0, 0].tolist() == [*range(72)]
+    assert "2012-02-28 01:00:00 to 2012-03-02 00:00:00, a step every hour;" in str(signal.account["time"])
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [("min", [9.9, 10.25, 11, 8]), ("min", [9, -3, 4, 5]), ("min", [60, 70, 71, 80]), ("mn", [0, 60, 0, 60]), ("minute", [0.5, 1, 2, 3])],
+)
+def test_a_column_that_cannot_be_a_part_is_a_reading(tmp_path: Path, name: str, entries: list[float]) -> None:
+    moments = [BEGIN + timedelta(hours=at) for at in range(4)]
+    path = write_table(tmp_path / "t.csv", {**parts_of(moments, 4), name: entries, "max": [20, 21, 22, 23]})
+    signal = read_signal(path)
+    assert_array_equal(signal.values[:, :, 0], np.array([entries, [20, 21, 22, 23]], np.float32).T)
+    assert "a step every hour" in str(signal.account["time"])
 
 
 @pytest.mark.parametrize(
