@@ -3,12 +3,15 @@ columns, archives; each against the plain table of the same readings."""
 
 from __future__ import annotations
 
+import gzip
 import zipfile
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -290,8 +293,8 @@ def test_aligned_columns(tmp_path: Path) -> None:
 TABLE = "time,a\n" + "".join(f"2019-01-01 {hour:02d}:00,{hour}\n" for hour in range(9))
 
 
-def archive(path: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+def archive(path: Path, members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
         for name, content in members.items():
             file.writestr(name, content)
     return path
@@ -311,8 +314,12 @@ def test_other_archives_are_refused_by_what_they_hold(tmp_path: Path, monkeypatc
     two = archive(tmp_path / "two.zip", {"a.csv": TABLE, "b.csv": TABLE})
     with pytest.raises(UserError, match=r"two\.zip: an archive of 2 files \(a\.csv, b\.csv\); unpack it and say which"):
         open_dataset(two)
-    with pytest.raises(UserError, match=r"none\.zip: "):
-        open_dataset(archive(tmp_path / "none.zip", {}))
+    for members in ({}, {"folder/": ""}, {"__MACOSX/._air.csv": "\0"}):
+        with pytest.raises(UserError, match=r"none\.zip: an archive of no files; make it anew, or name the file itself"):
+            open_dataset(archive(tmp_path / "none.zip", members))
+    for content in (gzip.compress(TABLE.encode()), archive(tmp_path / "in.zip", {"a.csv": TABLE}).read_bytes()):
+        with pytest.raises(UserError, match=r"again\.zip: 'a\.csv\.gz' in it is packed, too; unpack the archive"):
+            open_dataset(archive(tmp_path / "again.zip", {"a.csv.gz": content}))
     book = archive(tmp_path / "b.xlsx", {"[Content_Types].xml": "<a/>", "xl/sheet.xml": "<a/>"})
     with pytest.raises(UserError, match=r"b\.xlsx: a workbook of a spreadsheet, which is not read; save the sheet as CSV"):
         open_dataset(book)
@@ -324,3 +331,42 @@ def test_other_archives_are_refused_by_what_they_hold(tmp_path: Path, monkeypatc
     monkeypatch.setattr(unpacking, "free_memory", lambda: 1000)
     with pytest.raises(UserError, match=r"large\.zip: .* that unpack to 17\.\d kB, and 1 kB of memory are free; it was not read"):
         open_dataset(large)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_other_methods_of_archives_are_refused(tmp_path: Path, method: int, damaged: bool) -> None:
+    path = archive(tmp_path / "t.zip", {"a.csv": TABLE}, method)
+    content = bytearray(path.read_bytes())
+    if damaged:
+        content[50:60] = bytes(10)
+    path.write_bytes(content)
+    sentence = rf"t\.zip: 'a\.csv' in it is packed by method {method}, where deflate \(method 8\) is expected; unpack it$"
+    with pytest.raises(UserError, match=sentence):
+        open_dataset(path)
+
+
+def test_what_an_archive_is_refused_for_is_told_with_its_file(tmp_path: Path) -> None:
+    path = archive(tmp_path / "t.zip", {"a.csv": TABLE})
+    content = path.read_bytes()
+    directory = content.index(b"PK\x01\x02")
+    for field, value, sentence in ((6, 99, r"t\.zip: zip file version 9\.9; unpack it$"), (8, 1, r"t\.zip: .*password.*; unpack it$")):
+        changed = bytearray(content)
+        changed[directory + field] = value
+        if field == 8:  # which its own header repeats
+            changed[6] = value
+        path.write_bytes(changed)
+        with pytest.raises(UserError, match=sentence):
+            open_dataset(path)
+
+
+def test_files_of_archives_are_closed(tmp_path: Path) -> None:
+    def open_files() -> int:
+        return sum(one.path.endswith(".zip") for one in psutil.Process().open_files())
+
+    read_signal(archive(tmp_path / "one.zip", {"a.csv": TABLE}))
+    refused = archive(tmp_path / "two.zip", {"a.csv": TABLE, "b.csv": TABLE})
+    with pytest.raises(UserError) as caught:
+        open_dataset(refused)
+    assert open_files() == 0
+    assert "2 files" in str(caught.value)  # which holds its frames until here
