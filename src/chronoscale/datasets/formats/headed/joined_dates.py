@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from chronoscale.datasets.arrays import Int64
+from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.formats.headed.column import Column
 from chronoscale.datasets.formats.headed.column_names import TIMES, means, plain_words
 from chronoscale.datasets.formats.headed.dates import YEARS
@@ -32,9 +32,9 @@ class Part(NamedTuple):
         """What people call it."""
         return self.words[0]
 
-    def holds(self, numbers: NDArray[np.number]) -> NDArray[np.bool_]:
+    def holds(self, numbers: Int64 | Float64) -> NDArray[np.bool_]:
         """Return which of some numbers, [M], it may be: bool [M]."""
-        return (self.first <= numbers) & (numbers <= self.last) & (numbers % 1 == 0)
+        return np.asarray((self.first <= numbers) & (numbers <= self.last) & (numbers % 1 == 0), np.bool_)
 
 
 PARTS = (
