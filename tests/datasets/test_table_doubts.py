@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from table_files import answered, question, read_signal
+from table_files import answered, named_events, question, read_events, read_signal
 
 ROWS = np.random.default_rng(3).normal(20, 5, (99, 3)).round(2)
 
@@ -101,3 +101,13 @@ def test_other_columns_are_no_months_of_years(tmp_path: Path, header: str, step:
     width = header.count(",")
     path = write_lines(tmp_path / "t.csv", header, *(f"{time},{','.join('5' * width)}" for time in times))
     assert read_signal(path).num_nodes == width
+
+
+def test_a_table_without_a_header_beside_words_is_offered_its_first_row(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t.csv", "alice,1,2,3", "bob,4,5,6", "carol,7,8,9")
+    doubt = question(path)
+    assert doubt.text == "the names of 3 of 4 columns are numbers in even steps, '1' to '3'"
+    first = doubt.answers[-1]
+    assert first == ("it is the first row", {"header": "false", "src": "1", "dst": "2", "time": "3"}, None)
+    events = read_events(path, **first.options)
+    assert [event[2] for event in named_events(events)] == [2, 5, 8] and named_events(events)[0][:2] == ("alice", "1")
