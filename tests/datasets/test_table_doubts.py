@@ -9,6 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from table_files import answered, named_events, question, read_events, read_signal
 
+from chronoscale.datasets.formats.headed import table_file
+
 ROWS = np.random.default_rng(3).normal(20, 5, (99, 3)).round(2)
 
 
@@ -111,3 +113,22 @@ def test_a_table_without_a_header_beside_words_is_offered_its_first_row(tmp_path
     assert first == ("it is the first row", {"header": "false", "src": "1", "dst": "2", "time": "3"}, None)
     events = read_events(path, **first.options)
     assert [event[2] for event in named_events(events)] == [2, 5, 8] and named_events(events)[0][:2] == ("alice", "1")
+
+
+def test_a_large_table_of_aligned_columns_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"  {at:<9}{at * 2:>12} {at % 7}  " for at in range(500)]
+    plain = write_lines(tmp_path / "plain.csv", "time,a,b", *(",".join(line.split()) for line in lines))
+    monkeypatch.setattr(table_file, "CHUNK", 100)
+    opened: list[Path] = []
+    read_bytes = table_file.read_bytes
+    monkeypatch.setattr(table_file, "read_bytes", lambda path: (opened.append(path), read_bytes(path))[1])
+    for end in ("\n", "\r\n", "\r"):
+        path = tmp_path / "t.dat"
+        path.write_bytes(end.join(["time  a   b", *lines]).encode())
+        assert_array_equal(read_signal(path).values, read_signal(plain).values)
+    assert len(opened) == 3  # once a file
+
+
+def test_a_line_with_quotes_of_aligned_columns_keeps_its_blanks(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t.dat", "time  station   a", "0  x   1", '0 "b  c" 2', "1  x   3", '1 "b  c" 4')
+    assert read_signal(path).node_names.tolist() == ["b  c", "x"]  # type: ignore[union-attr]
