@@ -57,6 +57,11 @@ def test_a_first_column_that_counts_nothing_is_no_index(tmp_path: Path, index: l
     assert "may be the names of columns, or a row without its first entry" in question(path, **{"as": "readings"}).text
 
 
+def test_times_in_the_header_of_a_table_that_is_turned_are_names(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.csv", ",0,1,2", np.column_stack([np.array([70, 50, 60, 20], object), ROWS[:4].astype(object)]))
+    assert_array_equal(read_signal(path, transpose=True).values[:, :, 0].astype(np.float32), ROWS[:4].T.astype(np.float32))
+
+
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 YEARS = [*range(1950, 1960)]
 FULL = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
@@ -93,6 +98,7 @@ def test_months_of_several_places_beside_years_are_asked_about(tmp_path: Path) -
         ("year,Jan,Feb,rest", 366),  # two may be anything
         ("year,Jan,January,jan.,rest", 366),  # one month
         ("year,Maria,Decatur,Junction,Ma", 366),  # other words
+        ("year,J,F,Ma,A", 366),  # letters
         ("date,Jan,Feb,Mar", 1),  # days, of three people say
         ("time,Jan,Feb,Mar", 0),  # numbers of steps
     ],
