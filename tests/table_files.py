@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from chronoscale.datasets.formats.question import Question
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.streams.events import EventStream
@@ -60,3 +63,16 @@ def named_events(stream: EventStream) -> list[tuple[str, str, float]]:
     names = stream.node_ids if stream.node_names is None else stream.node_names
     assert names is not None
     return [(str(names[u]), str(names[v]), t) for u, v, t in zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True)]
+
+
+def question(path: Path, **options: Any) -> Question:
+    """What is asked where a table is read, which is one line."""
+    with pytest.raises(Question) as caught:
+        open_dataset(path, **options)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def answered(path: Path, doubt: Question, at: int = 0) -> np.ndarray[Any, Any]:
+    """Readings [T, N] of a table where a question about it is answered."""
+    return read_signal(path, **doubt.answers[at].options).values[:, :, 0]

@@ -199,6 +199,24 @@ def test_a_table_without_names_that_nobody_documents_is_asked_by_what_its_fields
     assert [answer.format for answer in doubt.answers[1:]] == (["network_repository", "konect"] if len(columns) == 4 else [])
 
 
+def test_a_field_that_counts_the_rows_is_no_source(tmp_path: Path) -> None:
+    numbers = [*range(1, COUNT + 1)]
+    path = tmp_path / "contacts.csv"
+    doubt = question(path, rows(numbers, SRC, DST, UNIX, CLASSES))
+    assert [answer.options for answer in doubt.answers if answer.options] == [{"columns": "_,src,dst,time,_"}]
+    assert answered(path, doubt, 0) == CONTACTS
+    doubt = question(path, rows(numbers, SRC, DST, [1.5] * COUNT, UNIX))
+    assert doubt.answers[0].options == {"columns": "_,src,dst,weight,time"}
+
+
+def test_fields_of_which_two_are_the_ends_are_all_offered(tmp_path: Path) -> None:
+    path = tmp_path / "contacts.csv"
+    doubt = question(path, rows([7] * COUNT, SRC, DST, UNIX, CLASSES))
+    named = ["src,dst,_,time,_", "src,_,dst,time,_", "_,src,dst,time,_"]
+    assert [answer.options for answer in doubt.answers if answer.options] == [{"columns": one} for one in named]
+    assert answered(path, doubt, 2) == CONTACTS
+
+
 @pytest.mark.parametrize(
     "columns",
     [

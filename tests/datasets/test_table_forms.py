@@ -3,20 +3,22 @@ columns, archives; each against the plain table of the same readings."""
 
 from __future__ import annotations
 
+import gzip
 import zipfile
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from table_files import named_events, read_events, read_signal, write_table
+from table_files import answered, named_events, question, read_events, read_signal, write_table
 
 from chronoscale.datasets import unpacking
-from chronoscale.datasets.formats.question import Question
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.errors import UserError
 
@@ -28,17 +30,6 @@ BEGIN = datetime(2015, 1, 28, 22, 58, 57)
 
 def parts_of(moments: list[datetime], depth: int) -> dict[str, list[Any]]:
     return {part: [getattr(moment, part) for moment in moments] for part in PARTS[:depth]}
-
-
-def question(path: Path, **options: Any) -> Question:
-    with pytest.raises(Question) as caught:
-        open_dataset(path, **options)
-    assert "\n" not in str(caught.value)
-    return caught.value
-
-
-def answered(path: Path, doubt: Question, at: int = 0) -> np.ndarray[Any, Any]:
-    return read_signal(path, **doubt.answers[at].options).values[:, :, 0]
 
 
 @given(count=st.integers(4, 12), depth=st.integers(1, 6), sensors=st.sampled_from([1, 3]), long=st.booleans())
@@ -99,17 +90,55 @@ def test_other_dates_are_neither_sensors_nor_readings(tmp_path: Path) -> None:
         (
             {"year": [2015, 2015], "month": [12, 13], "a": [1, 2]},
             {"time": "year+month"},
-            "t.csv:3: .* expected a date, .* found '2015-13'",
+            "t.csv:3: column 'month': expected the month, from 1 to 12, found '13'; if it is no part of the date, say time=year$",
         ),
         ({"y": [2015, 2015], "m": [1, 2.5], "a": [1, 2]}, {"time": "y+m"}, "t.csv:3: column 'm': expected an integer part of a date"),
         ({"y": [2015, 2015], "m": [1, ""], "a": [1, 2]}, {"time": "y+m"}, "t.csv:3: column 'm': expected a part of a date, found ''"),
         ({"y": [2015, 2015], "m": [1, 2], "a": [1, 2]}, {"time": "y+d"}, r"time=d: no such column; there are y, m, a"),
-        ({"y": [2015], "m": [1]}, {"time": "y+m+m+m+m+m+m"}, "expected the columns of year, month, day, .* at most"),
+        ({"y": [2015], "m": [1]}, {"time": "y+m+m+m+m+m+m"}, "expected the columns of year, month, day, .* at most; found 7$"),
+        (
+            {"year": [2015], "month": [1], "day": [25], "hour": [3]},
+            {"time": "month+day+hour"},
+            r"t.csv: time=month+day+hour: expected the columns of year, month, day, hour, minute, second, in this order "
+            "and from the first on; found 'month' in the place of the year$",
+        ),
+        ({"year": [2015], "month": [1], "day": [2]}, {"time": "year+day+month"}, "found 'day' in the place of the month$"),
+        ({"y": [15, 16], "m": [1, 2]}, {"time": "y+m"}, "t.csv:2: column 'y': expected the year, from 1000 to 2999, found '15'$"),
+        (
+            {"year": [2012] * 3, "month": [1, 2, 2], "day": [31, 29, 30], "a": [1, 2, 3]},
+            {},
+            "t.csv:4: column 'day': expected a day that its month has, found '30'; if it is no part of the date, say time=year+month$",
+        ),
+        (
+            {"year": [2012] * 2, "month": [1, 1], "day": [1, 1], "hour": [1200, 1300], "a": [1, 2]},
+            {},
+            "t.csv:2: column 'hour': expected the hour, from 0 to 24, found '1200'; if it is no part of the date, say time=year+month+day$",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_part_of_a_date_is_told(tmp_path: Path, table: dict[str, list[Any]], options: Any, message: str) -> None:
     with pytest.raises(UserError, match=message.replace("+", r"\+")):
         open_dataset(write_table(tmp_path / "t.csv", table), **options)
+
+
+def test_hours_from_1_to_24_are_those_of_a_day(tmp_path: Path) -> None:
+    moments = [datetime(2012, 2, 28) + timedelta(hours=at) for at in range(72)]
+    table = {**parts_of(moments, 3), "hour": [moment.hour + 1 for moment in moments], "a": [*range(72)]}
+    signal = read_signal(write_table(tmp_path / "t.csv", table))
+    assert signal.values[:, 0, 0].tolist() == [*range(72)]
+    assert "2012-02-28 01:00:00 to 2012-03-02 00:00:00, a step every hour;" in str(signal.account["time"])
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [("min", [9.9, 10.25, 11, 8]), ("min", [9, -3, 4, 5]), ("min", [60, 70, 71, 80]), ("mn", [0, 60, 0, 60]), ("minute", [0.5, 1, 2, 3])],
+)
+def test_a_column_that_cannot_be_a_part_is_a_reading(tmp_path: Path, name: str, entries: list[float]) -> None:
+    moments = [BEGIN + timedelta(hours=at) for at in range(4)]
+    path = write_table(tmp_path / "t.csv", {**parts_of(moments, 4), name: entries, "max": [20, 21, 22, 23]})
+    signal = read_signal(path)
+    assert_array_equal(signal.values[:, :, 0], np.array([entries, [20, 21, 22, 23]], np.float32).T)
+    assert "a step every hour" in str(signal.account["time"])
 
 
 @pytest.mark.parametrize(
@@ -264,8 +293,8 @@ def test_aligned_columns(tmp_path: Path) -> None:
 TABLE = "time,a\n" + "".join(f"2019-01-01 {hour:02d}:00,{hour}\n" for hour in range(9))
 
 
-def archive(path: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+def archive(path: Path, members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
         for name, content in members.items():
             file.writestr(name, content)
     return path
@@ -285,8 +314,12 @@ def test_other_archives_are_refused_by_what_they_hold(tmp_path: Path, monkeypatc
     two = archive(tmp_path / "two.zip", {"a.csv": TABLE, "b.csv": TABLE})
     with pytest.raises(UserError, match=r"two\.zip: an archive of 2 files \(a\.csv, b\.csv\); unpack it and say which"):
         open_dataset(two)
-    with pytest.raises(UserError, match=r"none\.zip: "):
-        open_dataset(archive(tmp_path / "none.zip", {}))
+    for members in ({}, {"folder/": ""}, {"__MACOSX/._air.csv": "\0"}):
+        with pytest.raises(UserError, match=r"none\.zip: an archive of no files; make it anew, or name the file itself"):
+            open_dataset(archive(tmp_path / "none.zip", members))
+    for content in (gzip.compress(TABLE.encode()), archive(tmp_path / "in.zip", {"a.csv": TABLE}).read_bytes()):
+        with pytest.raises(UserError, match=r"again\.zip: 'a\.csv\.gz' in it is packed, too; unpack the archive"):
+            open_dataset(archive(tmp_path / "again.zip", {"a.csv.gz": content}))
     book = archive(tmp_path / "b.xlsx", {"[Content_Types].xml": "<a/>", "xl/sheet.xml": "<a/>"})
     with pytest.raises(UserError, match=r"b\.xlsx: a workbook of a spreadsheet, which is not read; save the sheet as CSV"):
         open_dataset(book)
@@ -298,3 +331,42 @@ def test_other_archives_are_refused_by_what_they_hold(tmp_path: Path, monkeypatc
     monkeypatch.setattr(unpacking, "free_memory", lambda: 1000)
     with pytest.raises(UserError, match=r"large\.zip: .* that unpack to 17\.\d kB, and 1 kB of memory are free; it was not read"):
         open_dataset(large)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_other_methods_of_archives_are_refused(tmp_path: Path, method: int, damaged: bool) -> None:
+    path = archive(tmp_path / "t.zip", {"a.csv": TABLE}, method)
+    content = bytearray(path.read_bytes())
+    if damaged:
+        content[50:60] = bytes(10)
+    path.write_bytes(content)
+    sentence = rf"t\.zip: 'a\.csv' in it is packed by method {method}, where deflate \(method 8\) is expected; unpack it$"
+    with pytest.raises(UserError, match=sentence):
+        open_dataset(path)
+
+
+def test_what_an_archive_is_refused_for_is_told_with_its_file(tmp_path: Path) -> None:
+    path = archive(tmp_path / "t.zip", {"a.csv": TABLE})
+    content = path.read_bytes()
+    directory = content.index(b"PK\x01\x02")
+    for field, value, sentence in ((6, 99, r"t\.zip: zip file version 9\.9; unpack it$"), (8, 1, r"t\.zip: .*password.*; unpack it$")):
+        changed = bytearray(content)
+        changed[directory + field] = value
+        if field == 8:  # which its own header repeats
+            changed[6] = value
+        path.write_bytes(changed)
+        with pytest.raises(UserError, match=sentence):
+            open_dataset(path)
+
+
+def test_files_of_archives_are_closed(tmp_path: Path) -> None:
+    def open_files() -> int:
+        return sum(one.path.endswith(".zip") for one in psutil.Process().open_files())
+
+    read_signal(archive(tmp_path / "one.zip", {"a.csv": TABLE}))
+    refused = archive(tmp_path / "two.zip", {"a.csv": TABLE, "b.csv": TABLE})
+    with pytest.raises(UserError) as caught:
+        open_dataset(refused)
+    assert open_files() == 0
+    assert "2 files" in str(caught.value)  # which holds its frames until here

@@ -18,6 +18,8 @@ from chronoscale.errors import UserError
 
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
+EMPTY_ZIP = b"PK\x05\x06"
+READ = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of a zip archive's methods
 PACKED = (".gz", ".zip")  # endings of names
 MACS = "__MACOSX/"  # folder of an archive that holds what Macs know of its files
 WORKBOOK = "[Content_Types].xml"  # a file that every workbook of Excel has
@@ -130,31 +132,50 @@ def open_packed(path: Path) -> UnpackingReader | None:
     """Open the content of a dataset's file that is packed by gzip, or alone in a zip archive; None where its first bytes say that it is
     neither, and for an archive of NumPy's arrays.
 
-    Raises OSError where it cannot be opened, and UserError for an archive of several files, of none, or with a password.
+    Raises OSError where it cannot be opened, zipfile.BadZipFile for an archive that is damaged, and UserError for one of several files, of
+    none, with a password, of a file that is packed again, or by another method than deflate.
     """
     with path.open("rb") as file:
         begin = file.read(len(ZIP))
     if begin.startswith(GZIP):
         return UnpackingReader(path, gzip.GzipFile(path))
-    return _open_only_member(path) if begin == ZIP else None
+    return _open_only_member(path) if begin in (ZIP, EMPTY_ZIP) else None
 
 
 def _open_only_member(path: Path) -> UnpackingReader | None:
-    archive = zipfile.ZipFile(path)
+    try:
+        with zipfile.ZipFile(path) as archive:  # a member that is open outlives it
+            member = _only_member(path, archive)
+            return None if member is None else UnpackingReader(path, _open_member(path, archive, member))
+    except (RuntimeError, NotImplementedError) as error:
+        raise UserError(f"{path}: {error}; unpack it") from None
+
+
+def _only_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo | None:
     members = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith(MACS)]
     names = [info.filename for info in members]
-    if all(name.endswith(".npy") for name in names):
+    if names and all(name.endswith(".npy") for name in names):
         return None
     if WORKBOOK in names:
         raise UserError(f"{path}: a workbook of a spreadsheet, which is not read; save the sheet as CSV")
-    if len(members) != 1:
+    if not names:
+        raise UserError(f"{path}: an archive of no files; make it anew, or name the file itself")
+    if len(names) > 1:
         shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
         raise UserError(f"{path}: an archive of {len(names):,} files ({shown}); unpack it and say which")
-    require_memory(path, members[0].file_size)
-    try:
-        return UnpackingReader(path, archive.open(members[0]))
-    except (RuntimeError, NotImplementedError) as error:
-        raise UserError(f"{path}: {error}; unpack it") from None
+    return members[0]
+
+
+def _open_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    if member.compress_type not in READ:
+        how = f"by method {member.compress_type}, where deflate (method {zipfile.ZIP_DEFLATED}) is expected"
+        raise UserError(f"{path}: '{member.filename}' in it is packed {how}; unpack it")
+    require_memory(path, member.file_size)
+    with archive.open(member) as content:
+        begin = content.read(len(ZIP))
+    if begin.startswith(GZIP) or begin in (ZIP, EMPTY_ZIP):
+        raise UserError(f"{path}: '{member.filename}' in it is packed, too; unpack the archive")
+    return archive.open(member)
 
 
 class UnpackingReader(io.RawIOBase):

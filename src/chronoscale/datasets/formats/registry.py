@@ -141,9 +141,9 @@ def open_dataset(path: Paths, format: str | None = None, **options: Any) -> Data
             for other_name, candidate in FORMATS.items()
             if other_name != name and error.fields in (len(lay.split()) for lay in candidate.layouts)
         ]
-        if error.answer is not None:
+        if error.answers:
             meant = [Answer(f"as {FORMATS[other].description} has it", {}, other) for other in others]
-            raise Question(error.path, f"{error.text}, and no column has a name", error.answer, *meant) from None
+            raise Question(error.path, f"{error.text}, and no column has a name", *error.answers, *meant) from None
         hint = f"; or name the format, where it is {' or '.join(others)}" if others and "columns" not in options else ""
         if all(error.fields > len(layout.split()) for candidate in FORMATS.values() for layout in candidate.layouts):
             hint += "; or the format table with as=readings, where the first line names sensors"

@@ -138,12 +138,8 @@ def _first_nodes(dataset: Dataset) -> str:
 
 def _oddities(dataset: Dataset) -> list[str]:
     if isinstance(dataset, Signal):
-        alone = (
-            []
-            if dataset.edge_index.shape[1] or dataset.num_nodes < 2
-            else ["the sensors have no edges: nothing in the file says which are near each other"]
-        )
-        return [*([EDGELESS] if alone else []), *([str(dataset.account["no reading"])] if "no reading" in dataset.account else [])]
+        lone = not dataset.edge_index.shape[1] and dataset.num_nodes > 1
+        return [*[EDGELESS] * lone, *([str(dataset.account["no reading"])] if "no reading" in dataset.account else [])]
     if isinstance(dataset, EventStream) and len(dataset) and (dataset.src == dataset.dst).all():
         return ["every event goes from a node to itself"]
     return []

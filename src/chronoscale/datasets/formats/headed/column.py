@@ -109,6 +109,14 @@ class Column:
         return bool((numbers == np.floor(numbers)).all())
 
     @cached_property
+    def counts_rows(self) -> bool:
+        """Whether entries are integers that rise by the same from row to row, as numbers of rows do."""
+        if self.kind != "integer" or self.absent.any():
+            return False
+        steps = np.diff(self.numbers())
+        return bool((steps > 0).all() and (steps == steps[:1]).all())
+
+    @cached_property
     def has_decimal_commas(self) -> bool:
         """Whether some entry is text such as 0,5."""
         return self.is_text and bool(pc.any(pc.match_substring_regex(self.data, r"^[+-]?[0-9.]+,[0-9]+$")).as_py())

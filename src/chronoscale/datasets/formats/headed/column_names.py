@@ -43,6 +43,11 @@ SENSORS = (
     *("sensor", "station", "detector", "location", "site", "meter", "device", "node", "counter", "road", "segment", "place", "region"),
     *("county", "city", "airport", "household", "building", "series"),
 )
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+SHORTEST = 3  # letters of a month's name
 IDENTIFIERS = ("id", "ids", "no", "nr", "number", "name", "key", "code", "idx", "node", "address", "account", "user", "fips")
 
 
@@ -57,6 +62,12 @@ def means(name: str, words: tuple[str, ...]) -> bool:
     plain = plain_words(name)
     begin, _, last = plain.rpartition(" ")
     return plain in words or (last in IDENTIFIERS and begin in words)
+
+
+def find_month(name: str) -> int | None:
+    """Return the month, from 0, of which a column's name is the name or its first letters: 8 of `Sep`, `sept.` and `SEPTEMBER`."""
+    plain = plain_words(name)
+    return next((at for at, month in enumerate(MONTHS) if len(plain) >= SHORTEST and month.startswith(plain)), None)
 
 
 def is_feature(name: str) -> bool:

@@ -26,6 +26,7 @@ QUARTER = r"(?i)^(?:(\d{4})\W?q([1-4])|q([1-4])\W?(\d{4}))$"
 LIKE_DATES = (r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{4}-\d{2}\b", MONTH, MONTH_OF_YEAR, QUARTER)
 YEAR = r"\d{4}(?:\D|\d{4}|$)"
 HALF_DAYS = ("%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I %p")
+YEARS = (1000, 3000)  # numbers that may be years, the last not among them
 CENTURY = 69  # of two digits, the first that mean the 1900s, as in POSIX
 
 

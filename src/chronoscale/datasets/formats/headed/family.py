@@ -55,7 +55,7 @@ def _find_reading_roles(table: HeadedTable, named: NamedColumns, rows_are_steps:
     time = find_time(table, named, () if sensor is None else (sensor,))
     if named.values:
         values = tuple(table.find("values", name) for name in named.values)
-        return ReadingRoles(sensor, time, values, bool(named.time and (named.sensor or sensor is None)))
+        return ReadingRoles(sensor, time, values, sensor is None or bool(named.time and named.sensor))
     parts = find_parts(table)  # of a date that is not the time
     dates = [] if time is None else [one for one in table.columns if looks_like_dates(one)]
     apart = [sensor, time, *(parts if len(parts) > 1 else []), *dates]

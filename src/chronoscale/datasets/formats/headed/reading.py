@@ -13,6 +13,7 @@ from chronoscale.datasets.formats.headed.joined_dates import join_dates
 from chronoscale.datasets.formats.headed.joined_sensors import join_sensors
 from chronoscale.datasets.formats.headed.readings import ReadingOptions, build_signal
 from chronoscale.datasets.formats.headed.roles import EventRoles, NamedColumns
+from chronoscale.datasets.formats.headed.suggestions import require_named_columns
 from chronoscale.datasets.formats.headed.table_file import TextLayout, read_headed_table
 from chronoscale.datasets.formats.headed.times import TimeOptions
 from chronoscale.datasets.formats.headed.transposed import TIME, transpose
@@ -44,6 +45,8 @@ class TableOptions:
 def read_table(paths: Sequence[Path], options: TableOptions) -> EventStream | Signal:
     """Read the files of one table with a header. Raises Question and UserError as the reader `readers.table` says."""
     table, named, family = read_headed_table(paths, options.layout), options.named, options.family
+    if options.layout.header is None and not options.transpose:
+        require_named_columns(table)
     if options.transpose:
         table = transpose(table, named.sensor)
         named, family = replace(named, sensor=None, time=TIME), "readings"

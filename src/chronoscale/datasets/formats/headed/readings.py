@@ -21,6 +21,7 @@ from chronoscale.datasets.formats.headed.times import TimeOptions, Times, read_t
 from chronoscale.datasets.formats.headed.wide_or_long import (
     require_a_row_a_time,
     require_filled,
+    require_no_months,
     require_sensor_names,
     require_shared_times,
     require_single_readings,
@@ -67,6 +68,8 @@ def build_signal(table: HeadedTable, roles: ReadingRoles, options: ReadingOption
     if roles.sensor is not None and roles.time is not None and not roles.named:
         require_sensor_names(table, roles.sensor, roles.time)
     times = None if roles.time is None else read_times(path, roles.time, options.times)
+    if times is not None and not roles.named:
+        require_no_months(table, roles, times)
     if roles.sensor is not None and times is not None:
         values, steps, sensors, columns = _read_long(table, roles, times, options.step)
     else:

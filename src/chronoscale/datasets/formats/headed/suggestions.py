@@ -28,6 +28,17 @@ def unclear_columns(table: HeadedTable, time: Column | None) -> Question:
     return Question(table.paths[0], f"the columns {table.names} do not say whether they are events or readings", *answers)
 
 
+def require_named_columns(table: HeadedTable) -> None:
+    """Check that a first line whose first entry is empty, as pandas writes a frame, is no row that lacks an entry. Raises Question where
+    all of it is numbers above numbers, and the first column does not count the rows in even steps, as a frame's index does."""
+    first, *others = table.columns
+    is_row = all(not column.name or is_number(column.name) for column in others) and all(column.is_numeric for column in table.columns)
+    if first.name or not is_row or first.counts_rows:
+        return
+    text = f"the first line, {table.names}, may be the names of columns, or a row without its first entry"
+    raise Question(table.paths[0], text, Answer("it is the first row", {"header": "false"}), Answer("it is a header", {"header": "true"}))
+
+
 def require_header(table: HeadedTable) -> None:
     """Check that the names of a table's columns are not its first row. Raises Question where one is a date above dates, or a number above
     numbers beside columns of text."""
@@ -41,8 +52,7 @@ def require_header(table: HeadedTable) -> None:
         return
     time = above_dates[0] if above_dates else min(2, len(table.columns) - 1)
     others = [place for place in range(len(table.columns)) if place != time]
-    places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*others[:2], time], strict=False)}
-    first = Answer("it is the first row", {"header": "false", **places})
+    first = _first_row(table, time)
     if (
         above_dates
         and all(column.is_numeric for column in table.columns if column is not table.columns[time])
@@ -51,6 +61,13 @@ def require_header(table: HeadedTable) -> None:
         first = Answer("it is the first row, of readings", {"header": "false", "as": "readings", "time": str(time + 1)})
     meant = Answer("it is a header, of readings", {"as": "readings"})
     raise Question(table.paths[0], f"the first line, {table.names}, does not look like the names of columns", first, meant)
+
+
+def _first_row(table: HeadedTable, time: int) -> Answer:
+    """Return the options that read a table without a header as events, given the index of its column of times."""
+    others = [place for place in range(len(table.columns)) if place != time]
+    places = {role: str(place + 1) for role, place in zip(("src", "dst", "time"), [*others[:2], time], strict=False)}
+    return Answer("it is the first row", {"header": "false", **places})
 
 
 def require_times_in_rows(table: HeadedTable) -> None:
@@ -69,7 +86,9 @@ def require_times_in_rows(table: HeadedTable) -> None:
             Answer(f"a row is a sensor, called {one.entry(0)} say, a column a time", {"transpose": "true", "sensor": one.option})
             for one in names[:MOST_ANSWERS]
         ]
-    raise Question(table.paths[0], text, *swapped, Answer("a column is a sensor", {"as": "readings", "transpose": "false"}))
+    sensors = Answer("a column is a sensor", {"as": "readings", "transpose": "false"})
+    row = [_first_row(table, 2)] if numbers and len(dates) < FEWEST_DATES else []  # dates in it are asked about before
+    raise Question(table.paths[0], text, *swapped, sensors, *row)
 
 
 def _numbers_in_steps(table: HeadedTable) -> list[int]:

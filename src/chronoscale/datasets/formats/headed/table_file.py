@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +23,7 @@ from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.recognition import PARQUET, SEPARATORS, find_separator
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.datasets.formats.tables.lines import DAMAGED, damage_error, first_line, open_binary, read_bytes, text_lines
-from chronoscale.datasets.unpacking import require_memory
+from chronoscale.datasets.unpacking import CHUNK, require_memory
 from chronoscale.errors import UserError
 
 BLOCK = 1 << 24  # bytes of JSON that are parsed together; an object has to fit
@@ -32,13 +31,18 @@ BLOCK = 1 << 24  # bytes of JSON that are parsed together; an object has to fit
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """How a text table is laid out, where its reader is told: `header` whether its first line names the columns; separator and decimal
-    mark ("." or "," or "both"), None where the file shows them; encoding of its text."""
+    """How a text table is laid out, where its reader is told: `header` whether its first line names the columns, None: it does, and nobody
+    has said so; separator and decimal mark ("." or "," or "both"), None where the file shows them; encoding of its text."""
 
-    header: bool = True
+    header: bool | None = None
     separator: str | None = None
     decimal: str | None = None
     encoding: str = "utf-8"
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the first line is read as the names of columns."""
+        return self.header is not False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +192,9 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
         return "error"
 
     def place(row: int) -> str:
-        return f"{path}:{_line_of(path, row + layout.header, separator)}"
+        return f"{path}:{_line_of(path, row + layout.has_names, separator)}"
 
-    opened = partial(_open_aligned, path) if separator == " " else partial(open_binary, path)
+    opened = partial(io.BytesIO, _align(path)) if separator == " " else partial(open_binary, path)
     parsing = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse)
     try:
         # rows have no numbers in errors where threads read
@@ -207,16 +211,20 @@ def _read_text(path: Path, layout: TextLayout) -> _TableFile:
             where = path if row.number is None else f"{path}:{_line_of(path, row.number - 1, separator)}"
             raise UserError(f"{where}: expected {row.expected_columns} fields, found {row.actual_columns}") from None
         raise UserError(f"{path}: not a table of text ({_one_line(error)})") from None
-    if layout.header and data.num_rows:
+    if layout.has_names and data.num_rows:
         data = data.rename_columns([str(data.column(at)[0]) for at in range(width)]).slice(1)
     decimal = layout.decimal or (None if separator == ";" else ".")
-    return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.header)
+    return _TableFile(SEPARATORS.get(separator, f"table with '{separator}'"), data, place, decimal, layout.has_names)
 
 
-def _open_aligned(path: Path) -> IO[bytes]:
-    """Open a text table with blanks between columns, one for each run of them, as in columns that are aligned."""
-    lines = read_bytes(path).splitlines()
-    return io.BytesIO(b"\n".join(line if b'"' in line else b" ".join(line.split()) for line in lines) + b"\n")
+def _align(path: Path) -> bytes:
+    """Read a text table with blanks between columns, one for each run of them, as in columns that are aligned; a line with a quote in it
+    stays as it is."""
+    content, aligned = io.BytesIO(read_bytes(path)), io.BytesIO()
+    while some := content.readlines(CHUNK):  # a list of all would take ten times the file
+        lines = b"".join(some).splitlines()
+        aligned.write(b"".join((line if b'"' in line else b" ".join(line.split())) + b"\n" for line in lines))
+    return aligned.getvalue()
 
 
 def _line_of(path: Path, record: int, separator: str) -> int:

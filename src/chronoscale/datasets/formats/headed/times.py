@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.formats.epoch import DAY, PER_SECOND, UNIT_NAMES, find_epoch_unit, show_date
 from chronoscale.datasets.formats.headed.column import EXACT, Column
-from chronoscale.datasets.formats.headed.dates import MICROSECONDS, NoDates, Undecided, read_dates
+from chronoscale.datasets.formats.headed.dates import MICROSECONDS, YEARS, NoDates, Undecided, read_dates
 from chronoscale.datasets.formats.question import Answer, Question
 from chronoscale.errors import UserError
 
@@ -57,6 +57,15 @@ class Times:
         """Return the time of a row for people."""
         tick = self.ticks[row].item()
         return show_date(int(tick), self.per_second) if self.per_second else f"{tick:,}"
+
+    @property
+    def are_years(self) -> bool:
+        """Whether no two distinct times lie in one year; of numbers without a date, whether they are integers such as 1950."""
+        distinct = np.unique(self.ticks)
+        if not self.per_second:
+            return bool(YEARS[0] <= distinct[0] <= distinct[-1] < YEARS[1] and not (distinct % 1).any())
+        years = (distinct // self.per_second).astype("datetime64[s]").astype("datetime64[Y]")
+        return len(np.unique(years)) == len(distinct)
 
     @property
     def sentence(self) -> str:

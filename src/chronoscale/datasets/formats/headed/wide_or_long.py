@@ -9,7 +9,7 @@ import numpy as np
 
 from chronoscale.datasets.arrays import Int64
 from chronoscale.datasets.formats.headed.column import Column
-from chronoscale.datasets.formats.headed.column_names import SENSORS, means
+from chronoscale.datasets.formats.headed.column_names import SENSORS, find_month, means
 from chronoscale.datasets.formats.headed.headed_table import HeadedTable
 from chronoscale.datasets.formats.headed.joined_sensors import PLUS, tell_apart
 from chronoscale.datasets.formats.headed.names import has_integer_ids
@@ -20,6 +20,7 @@ from chronoscale.datasets.formats.headed.times import Times, looks_like_dates
 from chronoscale.datasets.formats.question import Answer, Question
 
 FILLED = 0.1  # share of all steps of all sensors that have a reading, at least
+FEWEST_MONTHS = 3  # columns that are called so
 MOST_ANSWERS = 2  # columns that may be the sensor
 
 
@@ -42,6 +43,21 @@ def require_a_row_a_time(table: HeadedTable, roles: ReadingRoles, times: Times) 
     raise Question(
         table.paths[0], text, *answers, Answer("rows of one step are averaged", {"step": suggest_step(distinct, times.per_second)})
     )
+
+
+def require_no_months(table: HeadedTable, roles: ReadingRoles, times: Times) -> None:
+    """Check that the columns of readings are not the months of the rows' years, of which one series is made. Raises Question where
+    FEWEST_MONTHS or more are called after different months and no two times lie in one year."""
+    months = {find_month(one.name): one for one in roles.values}
+    named = [column for month, column in months.items() if month is not None]
+    if len(named) < FEWEST_MONTHS or roles.time is None or not times.are_years:
+        return
+    text = f"columns such as {named[0].name}, {named[1].name} and {named[2].name} are called after months, and a row is a year"
+    form = "no reader joins them to one series: bring a table with a reading a row, of the columns time and value"
+    options = {} if roles.sensor is None else {"sensor": roles.sensor.option}
+    options |= {"time": roles.time.option, "values": ",".join(one.option for one in roles.values)}
+    meaning = "a month is a sensor, and a step a year" if roles.sensor is None else "a month is a channel, and a step a year"
+    raise Question(table.paths[0], f"{text}; {form}", Answer(f"that is meant: {meaning}", options))
 
 
 def _tells_rows_apart(column: Column, times: Int64) -> bool:

@@ -42,7 +42,7 @@ def read(
     year_first: Annotated[bool, "the year comes first in dates such as 21-03-01"] = False,
     step: Annotated[str | None, "length of the steps of readings, such as 5min: several in one are averaged"] = None,
     transpose: Annotated[bool | None, "a row is a sensor, and a column a time"] = None,
-    header: Annotated[bool, "the first line names the columns; without it they are named by place"] = True,
+    header: Annotated[bool | None, "the first line names the columns; without it they are named by place"] = None,
     separator: Annotated[str | None, "between columns, where the first line does not show it: one character, or tab"] = None,
     decimal: Annotated[Literal[".", ",", "both"] | None, "before fractions; with semicolons a comma, and points between thousands"] = None,
     encoding: Annotated[str, "of the text"] = "utf-8",

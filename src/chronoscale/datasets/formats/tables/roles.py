@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations, islice
 from pathlib import Path
 
 from chronoscale.datasets.formats.epoch import find_epoch_unit
@@ -17,6 +18,7 @@ ONCE = ("src", "dst", "time", "weight", "label")  # weight: a feature of width 1
 ENDS = ("src", "dst")
 ROLES = (*ONCE, "feature", "_")  # these as often as need be
 SHOWN = 60  # characters of a line
+MOST_ANSWERS = 3
 
 
 def parse_roles(columns: str | Sequence[str]) -> Roles:
@@ -50,34 +52,44 @@ def dropped_columns(roles: Roles) -> list[str]:
 class FieldCountError(UserError):
     """Error for a dataset's table whose lines have another number of fields than its format documents, or than the option `columns` names.
 
-    path, text: the file, and what is wrong with it. answer: the options that read it nevertheless, by what its fields hold; None where they
-    do not show it.
+    path, text: the file, and what is wrong with it. answers: options that read it nevertheless, by what its fields hold, in the order in
+    which they are likely; none where they do not show it.
     """
 
-    def __init__(self, path: Path, number: int, fields: int, line: str, expected: str, answer: Answer | None = None) -> None:
+    def __init__(self, path: Path, number: int, fields: int, line: str, expected: str, answers: Sequence[Answer] = ()) -> None:
         shown = f"{fields} fields ('{' '.join(line.split())[:SHOWN]}')"
         self.text = f"line {number} has {shown}"
         super().__init__(f"{path}:{number}: {shown}, expected {expected}")
-        self.path, self.fields, self.answer = path, fields, answer
+        self.path, self.fields, self.answers = path, fields, answers
 
 
-def suggest_roles(entries: Sequence[Sequence[str]]) -> Answer | None:
-    """Suggest the roles of columns by their first rows of entries: the one field of times since 1970 is the time, the first two others of
-    integers are source and destination, and a single number that is left is a weight. None where no field, or more than one, holds such
-    times, or fewer than two others integers."""
+def suggest_roles(entries: Sequence[Sequence[str]]) -> list[Answer]:
+    """Suggest the roles of columns by their first rows of entries: the one field of times since 1970 is the time, and of the others of
+    integers, but for one that counts the rows, two are source and destination: the first two, or else another pair (MOST_ANSWERS at most).
+    A single number that is left is a weight. [] where no field, or more than one, holds such times, or fewer than two others integers."""
     columns = [*zip(*entries, strict=True)] if len({len(row) for row in entries}) == 1 else []
     times = [place for place, column in enumerate(columns) if _looks_like_times(column)]
-    integers = [place for place, column in enumerate(columns) if place not in times and all(map(str.isdecimal, column))]
-    if len(times) != 1 or len(integers) < len(ENDS):
-        return None
-    chosen = {times[0]: "time", **dict(zip(integers, ENDS, strict=False))}
-    left = [place for place in range(len(columns)) if place not in chosen]
-    if len(left) == 1 and all(map(is_number, columns[left[0]])):
-        chosen[left[0]] = "weight"
-    roles = [chosen.get(place, "_") for place in range(len(columns))]
+    others = [place for place, column in enumerate(columns) if place not in times and not _counts_rows(column)]
+    integers = [place for place in others if all(map(str.isdecimal, columns[place]))]
+    if len(times) != 1:
+        return []
+    pairs = islice(combinations(integers, len(ENDS)), MOST_ANSWERS)
+    return [_suggest(columns, {times[0]: "time", **dict(zip(pair, ENDS, strict=True))}) for pair in pairs]
+
+
+def _suggest(columns: Sequence[Sequence[str]], chosen: Mapping[int, str]) -> Answer:
+    left = [place for place in range(len(columns)) if place not in chosen and not _counts_rows(columns[place])]
+    weights = dict.fromkeys(left, "weight") if len(left) == 1 and all(map(is_number, columns[left[0]])) else {}
+    roles = [{**chosen, **weights}.get(place, "_") for place in range(len(columns))]
     fields = {role: roles.index(role) + 1 for role in ("time", *ENDS)}
     meaning = f"field {fields['time']} is the time, {fields['src']} the source, {fields['dst']} the destination"
     return Answer(meaning, {"columns": ",".join(roles)})
+
+
+def _counts_rows(column: Sequence[str]) -> bool:
+    """Return whether entries are integers that rise by one from row to row."""
+    first = int(column[0]) if column[0].isdecimal() else None
+    return first is not None and len(column) > 1 and all(entry == str(first + row) for row, entry in enumerate(column))
 
 
 def _looks_like_times(column: Sequence[str]) -> bool:
