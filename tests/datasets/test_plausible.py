@@ -207,6 +207,8 @@ def test_a_field_that_counts_the_rows_is_no_source(tmp_path: Path) -> None:
     assert answered(path, doubt, 0) == CONTACTS
     doubt = question(path, rows(numbers, SRC, DST, [1.5] * COUNT, UNIX))
     assert doubt.answers[0].options == {"columns": "_,src,dst,weight,time"}
+    doubt = question(path, rows([3], [8], UNIX[:1], ["PC"]), format="plain")  # of one row none counts
+    assert doubt.answers[0].options == {"columns": "src,dst,time,_"}
 
 
 def test_fields_of_which_two_are_the_ends_are_all_offered(tmp_path: Path) -> None:

@@ -247,6 +247,7 @@ def test_times_in_the_header(tmp_path: Path, times: list[str], kind: str, corner
     assert doubt.text == f"the names of {len(times)} of {len(times) + 1} columns are {kind}"
     assert doubt.answers[0].options == {"transpose": "true"}
     assert_array_equal(answered(path, doubt), readings.T)
+    assert ("header=false" in str(doubt)) == kind.startswith("numbers")
     assert ("1960-01-01 to 1963-01-01" in str(read_signal(path, transpose=True).account["time"])) == (times[0] == "1960")
 
 
