@@ -122,6 +122,21 @@ def test_copies_of_any_container_are_counted(tmp_path):
         read_pickle(tmp_path / "copied.pkl")
 
 
+def test_states_of_arrays_are_counted(tmp_path):
+    """One state, in which Python 2 has text, that fills one array after another."""
+    text = 1 << 20
+    kind = b"cnumpy\ndtype\n(X\x02\x00\x00\x00u1K\x00K\x01tR"
+    state = b"(K\x01(J" + text.to_bytes(4, "little") + b"t" + kind + b"\x89X" + text.to_bytes(4, "little") + b"a" * text + b"tq\x000"
+    empty = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00tR"
+    for copies, expected in ((1, None), (64, "refused copies that fill memory")):
+        (tmp_path / "states.pkl").write_bytes(b"\x80\x02" + state + (empty + b"h\x00b0") * (copies - 1) + empty + b"h\x00b.")
+        if expected is None:
+            assert read_pickle(tmp_path / "states.pkl").values.tobytes() == b"a" * text
+            continue
+        with pytest.raises(UserError, match=expected):
+            read_pickle(tmp_path / "states.pkl")
+
+
 def test_a_pickle_that_would_run_code_is_refused(tmp_path):
     path = write_table(tmp_path / "x.h5")
     (tmp_path / "adj_mx.pkl").write_bytes(pickle.dumps([IDS, {}, Evil(tmp_path / "witness")]))

@@ -26,7 +26,7 @@ from chronoscale.real_exec.streams.models import dygformer
 from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
 from chronoscale.real_exec.streams.tree import Hop, Tree
 from chronoscale.strategies.streams.kinds.base import PATCHES
-from chronoscale.strategies.streams.models import STREAM_MODELS, StreamShape, stream_shape
+from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, StreamShape, stream_shape
 from chronoscale.strategies.streams.rows.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
 
@@ -287,11 +287,12 @@ def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
     assert torch.autograd.gradcheck(run, (features, *parameters), fast_mode=True)
 
 
+@pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("outputs", [0, 3])
 @pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
 @pytest.mark.parametrize(("name", "layers"), CASES)
-def test_parameters_are_counted(name: str, layers: int, features: int, edge: int, outputs: int) -> None:
-    model = build(name, layers, features, edge, outputs)
+def test_parameters_are_counted(name: str, layers: int, features: int, edge: int, outputs: int, clock: str) -> None:
+    model = build(name, layers, features, edge, outputs, clock=clock)
     assert model.shape.parameters == sum(p.numel() for p in model.parameters())
 
 
@@ -353,13 +354,16 @@ def test_the_clock_is_right_however_long_ago() -> None:
     np.testing.assert_allclose(clock(elapsed).detach(), np.cos(angle), atol=1e-7)
 
 
+@pytest.mark.parametrize("clock", ["linear", "gaps"])
 @pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
 @pytest.mark.parametrize(("name", "layers"), CASES)
-def test_flops_are_those_of_the_products(name: str, layers: int, features: int, edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flops_are_those_of_the_products(
+    name: str, layers: int, features: int, edge: int, clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (slots, gates, encoding):
         monkeypatch.setattr(module, "select_kernels", lambda device, pinned: reference)  # products that torch can count
     monkeypatch.setattr(cpp_operators, "load_operators", lambda: None)
-    model = build(name, layers, features, edge)
+    model = build(name, layers, features, edge, clock=clock)
     batch, shape = Given(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())
     rows = torch.from_numpy(batch.features) if batch.features is not None else None

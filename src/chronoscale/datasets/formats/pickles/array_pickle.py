@@ -52,25 +52,23 @@ class PickledArray:
 
     values: NDArray[Any] = np.zeros(0)
 
+    def __init__(self, counted: Callable[..., Any]) -> None:
+        """counted: calls what copies, and counts that (`BoundedUnpickler.counted`)."""
+        self._counted = counted
+
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran, data = state
-        self.values = _frombuffer(data, kind, shape, "F" if fortran else "C").values
+        self.values = self._counted(_values, data, kind, shape, "F" if fortran else "C")
 
 
-def _reconstruct(*_: object) -> PickledArray:
-    """Return an empty array, which the pickle's next step fills."""
-    return PickledArray()
-
-
-def _frombuffer(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> PickledArray:
-    array = PickledArray()
+def _values(data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> NDArray[Any]:
+    """Return the values of an array by its bytes, which Python 2 writes as text."""
     raw = data.encode("latin1") if isinstance(data, str) else data
-    array.values = np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
-    return array
+    return np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _scalar(kind: _DType, data: bytes | str) -> Any:
-    return _frombuffer(data, kind, (1,), "C").values[0]
+    return _values(data, kind, (1,), "C")[0]
 
 
 def _encode(text: str, _encoding: str) -> bytes:
@@ -86,9 +84,7 @@ def _bytes(content: Any = b"", *encoding: Any) -> bytes:
 
 
 _ALLOWED: dict[str, Callable[..., Any] | None] = {
-    "multiarray._reconstruct": _reconstruct,
     "multiarray.scalar": _scalar,
-    "numeric._frombuffer": _frombuffer,
     "numpy.ndarray": None,  # named as an argument of _reconstruct, never called
     "numpy.dtype": _DType,
     "_codecs.encode": _encode,
@@ -103,7 +99,20 @@ class _Unpickler(BoundedUnpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         short = module.removeprefix("numpy.core.").removeprefix("numpy._core.")
+        if (short, name) == ("multiarray", "_reconstruct"):
+            return self._reconstruct
+        if (short, name) == ("numeric", "_frombuffer"):
+            return self._frombuffer
         if f"{short}.{name}" not in _ALLOWED:
             raise pickle.UnpicklingError(f"refused {module}.{name}")
         called = _ALLOWED[f"{short}.{name}"]
-        return partial(self.counted, called) if called in (_encode, _bytes, _frombuffer, _scalar) else called
+        return partial(self.counted, called) if called in (_encode, _bytes, _scalar) else called
+
+    def _reconstruct(self, *_: object) -> PickledArray:
+        """Return an empty array, which the pickle's next step fills."""
+        return PickledArray(self.counted)
+
+    def _frombuffer(self, data: bytes | str, kind: _DType, shape: tuple[int, ...], order: str) -> PickledArray:
+        array = PickledArray(self.counted)
+        array.values = self.counted(_values, data, kind, shape, order)
+        return array

@@ -85,8 +85,9 @@ class StreamKind:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """The numbers of layers over sampled neighbours that the model may have; 1 for a model without such layers."""
-        return (1, 2) if self.aggregates else (1,)
+        """The numbers of layers over sampled neighbours that the model may have; 1 for a model without such layers, or with weights for
+        each neighbour's place."""
+        return (1, 2) if self.aggregates and not self.by_slot else (1,)
 
     @property
     def drops(self) -> bool:

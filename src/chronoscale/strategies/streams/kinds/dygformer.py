@@ -21,10 +21,6 @@ class DyGFormer(StreamKind):
     by_slot = True
 
     @property
-    def depths(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
     def attends(self) -> bool:
         return True
 

@@ -20,10 +20,6 @@ class GraphMixer(StreamKind):
     by_slot = True
 
     @property
-    def depths(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
     def drops(self) -> bool:
         return True
 
@@ -31,13 +27,13 @@ class GraphMixer(StreamKind):
         hidden, slots, width = shape.hidden, shape.slots, shape.width(layer)
         inner, wide = max(slots // 2, 1), WIDER * hidden
         mixers = 2 * slots * inner + slots + inner + 2 * hidden * wide + hidden + wide + 4 * hidden
-        return (shape.edge + shape.time + 1) * hidden + mixers + (hidden + width + 1) * hidden
+        return (shape.slot + shape.time + 1) * hidden + mixers + (hidden + width + 1) * hidden
 
     def layer(self, shape: StreamShape, layer: int, targets: Count, fanout: int, edges: Count | None = None) -> Work:
         hidden, width, slots = shape.hidden, shape.width(layer), targets * fanout
         inner = max(fanout // 2, 1)
-        read = total(passes(slots * shape.time, 4), passes(slots * (shape.time + shape.edge), 2), passes(slots * width, 3))
-        tokens = total(product(slots, shape.edge + shape.time, hidden), passes(slots * hidden, 3))
+        read = total(passes(slots * shape.time, 4), passes(slots * (shape.time + shape.slot), 2), passes(slots * width, 3))
+        tokens = total(product(slots, shape.slot + shape.time, hidden), passes(slots * hidden, 3))
         across = total(
             product(targets * hidden, fanout, inner), product(targets * hidden, inner, fanout), passes(targets * hidden * inner, 2)
         )
