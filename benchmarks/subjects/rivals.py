@@ -105,11 +105,11 @@ def signal(read: Callable[[], Signal], day: int, window: int, horizon: int, sett
 def own_signal(data: Signal, window: int, horizon: int, setting: Setting) -> Passes:
     """Compare on a signal of which ours says the periods."""
     whole = Windows(len(data), window, horizon)
-    found = periods_of(data, whole)
+    periods = periods_of(data, whole)
     names = {"last value": "last value", "training mean": "training mean", "ridge regression on the window": "ridge"}
-    for one in found:
-        names |= {one.again: f"{one.steps} before", one.average: f"average by {one.steps}"}
-    spans = {f"{one.steps}": (one.steps, found[0].steps if at else 0) for at, one in enumerate(found)}
+    for period in periods:
+        names |= {period.again: f"{period.steps} before", period.average: f"average by {period.steps}"}
+    spans = {f"{period.steps}": (period.steps, periods[0].steps if at else 0) for at, period in enumerate(periods)}
     return compare(lambda: score_signal_rivals(data, whole), partial(plain_forecasts, data, whole, spans), names)
 
 

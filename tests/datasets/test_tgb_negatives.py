@@ -63,10 +63,10 @@ class Runs:
 
 def doubled(times):
     """A list that names one list twice, and so on: a few bytes of a pickle, 2**times to whoever walks through it."""
-    held = [1]
+    nested = [1]
     for _ in range(times):
-        held = [held, held]
-    return held
+        nested = [nested, nested]
+    return nested
 
 
 @pytest.mark.parametrize(

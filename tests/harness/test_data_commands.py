@@ -187,8 +187,8 @@ def test_info_of_a_signal_too_short_for_a_window_says_so(tmp_path: Path, capsys:
     assert shown["bytes, one array (float64)"] == 368
     assert shown["bytes, windows copied, eq. 1 (float64, horizon 12)"] is None
     command("data", "info", tmp_path / "d")
-    told = " ".join(capsys.readouterr().out.split())
-    assert "23 steps is shorter than window 12 + horizon 12; say how many are to be read and predicted" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "23 steps is shorter than window 12 + horizon 12; say how many are to be read and predicted" in printed
     assert shown["sensors without a reading"] == 0
 
 

@@ -52,16 +52,16 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
     assert set(records[0]) - {*shown} == {"test mrr", "test_time", "tot_train_val_time"}
     src, dst, t = columns_of(Path("tgbl-wiki_edgelist_v2.csv"))
     mask, rows = masks_of(t)["test"], pickle.loads(Path("tgbl-wiki_test_ns_v2.pkl").read_bytes())
-    found = [rows[key] for key in zip(src[mask], dst[mask], t[mask], strict=True)]
+    negatives = [rows[key] for key in zip(src[mask], dst[mask], t[mask], strict=True)]
     for number, record in enumerate(records, start=1):
         folder = Path(f"runs/wiki-train-{number}/train")
-        logits, kept = np.load(folder / "predicted.npy"), json.loads((folder / "evaluation.json").read_text())
-        others = [line[2 : 2 + len(row)].tolist() for line, row in zip(logits, found, strict=True)]
+        logits, evaluation = np.load(folder / "predicted.npy"), json.loads((folder / "evaluation.json").read_text())
+        others = [line[2 : 2 + len(row)].tolist() for line, row in zip(logits, negatives, strict=True)]
         assert record["test mrr"] == pytest.approx(evaluator_mrr(logits[:, 0].tolist(), others), rel=1e-6)
-        assert record["val mrr"] == [kept["validation"]["mrr"]] and record["test_time"] == kept["test_s"] > 0
+        assert record["val mrr"] == [evaluation["validation"]["mrr"]] and record["test_time"] == evaluation["test_s"] > 0
         epochs = [json.loads(path.read_text()) for path in sorted((folder / "epochs").glob("*.json"))]
         trained = sum(epoch["end_ns"] - epoch["start_ns"] + epoch["switch_ns"] for epoch in epochs) / 1e9
-        assert len(epochs) == 2 and record["tot_train_val_time"] == pytest.approx(trained + kept["validation_s"])
+        assert len(epochs) == 2 and record["tot_train_val_time"] == pytest.approx(trained + evaluation["validation_s"])
     data = json.loads(Path("results/report.json").read_text())
     mrr = {"validation": [r["val mrr"][0] for r in records], "test": [r["test mrr"] for r in records]}
     means = ", ".join(f"{period} MRR {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" for period, values in mrr.items())
@@ -69,8 +69,8 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
         f"tgb.json: tgn on tgbl-wiki, {means} (mean and deviation of 2 runs of 'wiki', seeds 1, 2)." in data["notes"]
         and "tgb.json" in data["files"]
     )
-    said = " ".join("".join(capsys.readouterr()).split())
-    assert f"Validation, ranked against published negatives with the model of epoch {kept_best(2)}, the best of 0..1: AP " in said
+    printed = " ".join("".join(capsys.readouterr()).split())
+    assert f"Validation, ranked against published negatives with the model of epoch {kept_best(2)}, the best of 0..1: AP " in printed
     command("predict", "runs/wiki-train-1", "--out", "test.csv")
     table = pd.read_csv("test.csv")
     assert (1 / table["rank"]).mean() == pytest.approx(records[0]["test mrr"]) and table["event"].tolist() == np.flatnonzero(mask).tolist()
@@ -81,7 +81,7 @@ def test_the_page_leads_to_the_evaluator_s_numbers(wiki: str, capsys: pytest.Cap
     apart = tgb_results([(longer, runs[0]), (two, runs[1])])
     assert apart is not None and [record["run"] for record in json.loads(apart.text)] == [0, 0]
     endings = [f"one run of 'wiki', seed {seed}; TGB's leaderboard asks for five)." for seed in (1, 2)]
-    assert [said.partition(" (")[2] for said in apart.sentences] == endings
+    assert [sentence.partition(" (")[2] for sentence in apart.sentences] == endings
     path = Path("tgbl-wiki_test_ns_v2.pkl")
     path.write_bytes(pickle.dumps({key: row[:1] for key, row in pickle.loads(path.read_bytes()).items()}))
     Path("runs/wiki-train-1/.lock").unlink()  # which this process holds
@@ -119,8 +119,8 @@ def test_the_test_alone_and_virtual_ranks(wiki: str, capsys: pytest.CaptureFixtu
     assert virtual["test_time"] == virtual["tot_train_val_time"] == "NA" and 0 < virtual["val mrr"][0] < 1
     assert (spread["model"], spread["run"], virtual["model"], virtual["run"]) == ("tgn", 0, "tgat", 0)
     notes = json.loads(Path("both/report.json").read_text())["notes"]
-    for said in ("tgb.json: tgn on tgbl-wiki, test MRR ", "tgb.json: tgat on tgbl-wiki, validation MRR "):
-        assert any(note.startswith(said) for note in notes)
+    for sentence in ("tgb.json: tgn on tgbl-wiki, test MRR ", "tgb.json: tgat on tgbl-wiki, validation MRR "):
+        assert any(note.startswith(sentence) for note in notes)
     path = Path("tgbl-wiki_test_ns_v2.pkl")
     path.write_bytes(pickle.dumps({key: row[:1] for key, row in pickle.loads(path.read_bytes()).items()}))
     Path("runs/spread-train-1/.lock").unlink()  # which this process holds

@@ -86,11 +86,11 @@ def test_both_periods_have_the_evaluator_s_mrr(folders, monkeypatch, model, vali
     split, tied = PreparedStream.load(folder).split, 0
     for (part, logits), period, scores in zip(tables, ("validation", "test"), (record["validation"], test), strict=True):
         assert part == (split.test if period == "test" else split.validation)
-        found = [rows[period][key] for key in zip(*columns(part), strict=True)]
-        others = [line[2 : 2 + len(row)].tolist() for line, row in zip(logits, found, strict=True)]
+        negatives = [rows[period][key] for key in zip(*columns(part), strict=True)]
+        others = [line[2 : 2 + len(row)].tolist() for line, row in zip(logits, negatives, strict=True)]
         tied += sum(own in row for own, row in zip(logits[:, 0].tolist(), others, strict=True))
         assert scores["mrr"] == pytest.approx(evaluator_mrr(logits[:, 0].tolist(), others), rel=1e-6)
-    assert tied > 5 and len({*map(len, found)}) > 1
+    assert tied > 5 and len({*map(len, negatives)}) > 1
     assert epoch["losses"] == plain[1]["losses"] and epoch["scores"] == plain[1]["scores"]
     assert record["validation_s"] > 0 and record["test_s"] > 0
 
@@ -134,32 +134,32 @@ def test_what_was_tested_is_tested_again_alike(folders):
 @pytest.fixture
 def copies(monkeypatch):
     """What each rank has copied of node memory when its epochs are over: rank -> names of tables."""
-    found, end = {}, EventPlans.end
+    tables, end = {}, EventPlans.end
 
     def noted(plans):
-        found[plans._context.rank] = sorted(plans._program.trained_state)
+        tables[plans._context.rank] = sorted(plans._program.trained_state)
         end(plans)
 
     monkeypatch.setattr(EventPlans, "end", noted)
-    return found
+    return tables
 
 
 TABLES = ["mail", "mailed", "memory", "sent", "updated"]
 
 
 @pytest.mark.parametrize(
-    ("published", "model", "validates", "kept"),
+    ("published", "model", "validates", "copied"),
     [(True, "tgn", True, TABLES), (True, "tgn", False, []), (True, "tgat", True, []), (False, "tgn", True, [])],
 )
-def test_memory_is_copied_where_it_is_gone_back_to_and_nowhere_else(folders, copies, published, model, validates, kept):
+def test_memory_is_copied_where_it_is_gone_back_to_and_nowhere_else(folders, copies, published, model, validates, copied):
     """Neither in memory nor in a file; and a file that lacks it is refused."""
     out, job = trained(folders[not published], model, validate=validates)
-    assert copies == {0: kept}
-    for name, held in (("best.pt", "state"), ("checkpoint.pt", "kept")):
-        state = torch.load(out / name, weights_only=True)[held]
-        assert sorted(state) == sorted([*TABLES, *(f"{TRAINED}{table}" for table in kept)])
+    assert copies == {0: copied}
+    for name, key in (("best.pt", "state"), ("checkpoint.pt", "kept")):
+        state = torch.load(out / name, weights_only=True)[key]
+        assert sorted(state) == sorted([*TABLES, *(f"{TRAINED}{table}" for table in copied)])
         assert all(table.device.type == "cpu" for table in state.values())
-    if kept:
+    if copied:
         saved = torch.load(out / "checkpoint.pt", weights_only=True)
         del saved["kept"][f"{TRAINED}mail"]
         torch.save(saved, out / "checkpoint.pt")

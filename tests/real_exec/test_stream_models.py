@@ -398,8 +398,8 @@ def test_what_pairs_keep_for_their_gradients_is_planned(dropout: float) -> None:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         logits = model.score(sequences[:events], sequences[events:].view(events, 2, -1))
-    kept = sum(sizes.values()) - sum(4 * parameter.numel() for parameter in model.parameters())
-    assert logits.requires_grad and 2 / 3 < kept / (score_work(shape, 2 * events, events)[1] / 2) < 3 / 2
+    saved = sum(sizes.values()) - sum(4 * parameter.numel() for parameter in model.parameters())
+    assert logits.requires_grad and 2 / 3 < saved / (score_work(shape, 2 * events, events)[1] / 2) < 3 / 2
 
 
 def test_work_is_counted_by_arrays() -> None:

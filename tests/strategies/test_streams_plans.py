@@ -307,8 +307,8 @@ def test_what_pairs_keep_lies_on_the_device_until_their_gradients() -> None:
         schedule, shape = plan("tgl-unique", workload), workload.model
         scored = (schedule.op == Op.FORWARD) & (schedule.step != VALIDATE)
         events = schedule.nodes[scored] // 3  # a source, a destination and a negative each
-        kept = score_work(shape, 2 * events, events)[1] // 2 if model == "dygformer" else 0 * events  # type: ignore[arg-type]
-        assert schedule.alloc[scored].tolist() == kept.tolist()
+        saved = score_work(shape, 2 * events, events)[1] // 2 if model == "dygformer" else 0 * events  # type: ignore[arg-type]
+        assert schedule.alloc[scored].tolist() == saved.tolist()
 
 
 def test_a_cache_lies_on_the_device_and_says_so_where_it_does_not_fit() -> None:

@@ -57,12 +57,12 @@ def with_calendar(signal: Signal, time_of_day: int | None, day_of_week: int | No
 
     Raises UserError where two numbers of steps a day differ, or one contradicts the times.
     """
-    given = [steps for steps in (time_of_day, day_of_week) if steps is not None]
-    if len(set(given)) > 1:
+    steps_a_day = [steps for steps in (time_of_day, day_of_week) if steps is not None]
+    if len(set(steps_a_day)) > 1:
         raise UserError(f"dataset: time_of_day: {time_of_day} and day_of_week: {day_of_week}; both are the steps of a day")
     times = _times_within_days(signal)
-    if times is not None and given:
-        apart, steps = float(np.median(np.diff(times).astype(np.int64))), given[0]
+    if times is not None and steps_a_day:
+        apart, steps = float(np.median(np.diff(times).astype(np.int64))), steps_a_day[0]
         if round(DAY / apart, 6) != steps:
             raise UserError(f"dataset: {steps} steps a day, and the times of its steps are {apart / 1e9:g} s apart, {DAY / apart:g} a day")
     if time_of_day is not None:

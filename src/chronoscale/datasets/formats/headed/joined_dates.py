@@ -78,10 +78,10 @@ def find_parts(table: HeadedTable) -> list[Column]:
     """
     columns = list[Column]()
     for part in PARTS:
-        found = [column for column in table.columns if plain_words(column.name) in part.words and column.is_numeric]
-        if len(found) != 1 or found[0].absent.any() or not _may_be(found[0], part):
+        candidates = [column for column in table.columns if plain_words(column.name) in part.words and column.is_numeric]
+        if len(candidates) != 1 or candidates[0].absent.any() or not _may_be(candidates[0], part):
             break
-        columns += found
+        columns += candidates
     return columns
 
 

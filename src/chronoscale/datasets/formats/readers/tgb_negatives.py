@@ -41,10 +41,10 @@ def read_negatives(path: Path, events: EventStream, part: range) -> Int32:
     columns = events.src[span], events.dst[span], events.t[span].astype(np.int64)  # TGB cuts fractions of a time off
     keys: list[Key] = list(zip(*(column.tolist() for column in columns), strict=True))
     _require_same_events(path, rows, keys, part)
-    found = [_row(path, key, rows[key]) for key in keys]
-    lengths = np.array([row.size for row in found])
-    require_memory(path, CELL * len(found) * int(lengths.max()))  # rows may be one row, named many times
-    flat = np.concatenate(found)
+    destinations = [_row(path, key, rows[key]) for key in keys]
+    lengths = np.array([row.size for row in destinations])
+    require_memory(path, CELL * len(destinations) * int(lengths.max()))  # rows may be one row, named many times
+    flat = np.concatenate(destinations)
     wrong = ~((flat >= 0) & (flat < events.num_nodes) & (flat == np.floor(flat)))
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -98,8 +98,8 @@ class EdgeList:
         if named is not None:
             raise FieldCountError(table.path, number, table.fields, line, f"the {len(named)} of columns={','.join(named)}")
         orders = " or ".join(f"'{layout.replace('_', '')}'" for layout in self.layouts)
-        said = "say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader"
-        raise FieldCountError(table.path, number, table.fields, line, f"{orders}; {said}", suggest_roles(table.first_entries(EXAMINED)))
+        advice = "say what each is, as in columns=src,dst,weight,time (also label, feature, _ to skip), an option of the reader"
+        raise FieldCountError(table.path, number, table.fields, line, f"{orders}; {advice}", suggest_roles(table.first_entries(EXAMINED)))
 
 
 def _accept(table: EventTable) -> None:
