@@ -81,9 +81,9 @@ def test_the_command_says_what_holds(results, capsys):
     out = capsys.readouterr().out
     assert (
         "REAL: of 3 printed comparisons of systems 1 hold within 1.25 times, 0 are smaller, 1 larger and 1 reversed, most of all a over b "
-        "(2.00 printed, 0.500 here). Of 5 printed numbers 2 are within 1.25 times of ours, "
+        "(2.00 printed, 0.500 here). Of 5 printed numbers ours are within 1.25 times of 2, and "
     ) in out
-    assert "and of 1 beyond no cause is established; the order of a figure's comparisons is kept with a τ of" in out
+    assert "for 1 that are farther off no cause is established; the order of a figure's comparisons is kept with a τ of" in out
     page = Path("card.md").read_text()
     assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | because |" in page and out.splitlines()[0] in page
     command("reproduce", "--json")

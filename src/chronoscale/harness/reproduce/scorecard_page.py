@@ -42,8 +42,8 @@ def sentences(card: Scorecard) -> tuple[str, str]:
     )
     order = "" if isnan(card.order) else f"; the order of a figure's comparisons is kept with a τ of {card.order:.2f} in the median"
     second = (
-        f"Of {len(score.rows)} printed numbers {score.near} are within {NEAR} times of ours, {score.fold:.2f} times is the geometric mean, "
-        f"and of {score.unexplained} beyond no cause is established{order}."
+        f"Of {len(score.rows)} printed numbers ours are within {NEAR} times of {score.near}, and {score.fold:.2f} times apart in the "
+        f"geometric mean; for {score.unexplained} that are farther off no cause is established{order}."
     )
     return first, second
 
