@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-from unittest import mock
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stream_oracle import StreamOracle
+from stream_batches import CASES, EDGE, FANOUTS, FEATURES, HIDDEN, MEMORIES, NODES, RandomBatch, build, logits_of, shape_of, through
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -22,115 +18,11 @@ from chronoscale.cuda_ext.operators import encoding, gates, slots
 from chronoscale.cuda_ext.reference import aggregation as reference
 from chronoscale.errors import UserError
 from chronoscale.real_exec.streams.memory_rows import MemoryRows
-from chronoscale.real_exec.streams.models import dygformer
-from chronoscale.real_exec.streams.models.model import StreamModel, stream_model
+from chronoscale.real_exec.streams.models.model import stream_model
 from chronoscale.real_exec.streams.tree import Hop, Tree
-from chronoscale.strategies.streams.kinds.base import PATCHES
-from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, StreamShape, stream_shape
+from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, stream_shape
 from chronoscale.strategies.streams.rows.work import embed_work, layer_work, score_work, update_work
 from chronoscale.strategies.workload import ModelChoice
-
-NODES, EVENTS, HIDDEN, EDGE, FEATURES = 10, 40, 6, 3, 4  # the last node has no event
-FANOUTS = (3, 2)
-DURATION, WINDOWS = 9.0, 3
-CASES = [(name, layers) for name, kind in STREAM_MODELS.items() for layers in kind.depths]
-MEMORIES = [name for name in STREAM_MODELS if STREAM_MODELS[name].memory]
-
-
-def shape_of(name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, **other: Any) -> StreamShape:
-    choice = ModelChoice(name, HIDDEN, layers, FEATURES, heads=2, time=5, mails=3, **other)
-    return stream_shape(choice, features, edge, 0 if STREAM_MODELS[name].spatial == PATCHES else outputs, WINDOWS, FANOUTS[0])
-
-
-def build(
-    name: str, layers: int = 1, features: int = 0, edge: int = EDGE, outputs: int = 0, dropout: float = 0.0, **other: Any
-) -> StreamModel:
-    model = stream_model(shape_of(name, layers, features, edge, outputs, **other), 5, dropout).double()
-    model.standardise(2.0, 3.0)
-    return model
-
-
-class Given:
-    """A random stream with ties, repeated events and one with itself, an oracle that is some batches into it, and the next batch."""
-
-    def __init__(self, model: StreamModel, seed: int = 0, batches: int = 2, size: int = 6) -> None:
-        random = np.random.default_rng(seed)
-        self.random, shape = random, model.shape
-        src, dst = random.integers(0, NODES - 1, (2, EVENTS))
-        dst[3] = src[3]
-        t = np.sort(random.integers(0, EVENTS // 2, EVENTS)).astype(float)
-        self.edge = random.normal(size=(EVENTS, EDGE)) if shape.edge else None
-        self.features = random.normal(size=(NODES, shape.features)) if shape.features else None
-        optimiser = partial(torch.optim.SGD, lr=0.1)
-        duration = DURATION if shape.name == "dysat" else 0.0
-        self.oracle = StreamOracle(model, src, dst, t, NODES, optimiser, FANOUTS, self.edge, self.features, duration)
-        self.first, self.last = batches * size, (batches + 1) * size
-        self.others = random.integers(0, NODES, (size, 2))
-        for batch in range(batches):
-            self.oracle.logits(batch * size, (batch + 1) * size, self.others)
-            self.oracle.write(batch * size, (batch + 1) * size)
-
-    def pending(self) -> MemoryRows:
-        """Of all nodes; garbage where no mail is."""
-        shape, oracle, random = self.oracle.shape, self.oracle, self.random
-        mail, elapsed = random.normal(size=(NODES, shape.mails, shape.mail)), random.normal(size=(NODES, shape.mails))
-        there, sent = np.zeros((NODES, shape.mails), bool), random.random((NODES, shape.mails)) < 0.5
-        for node, box in oracle.boxes.items():
-            for slot, (raw, time, source) in enumerate(box, shape.mails - len(box)):
-                mail[node, slot], elapsed[node, slot] = raw.numpy(), time - oracle.updated[node]
-                there[node, slot], sent[node, slot] = True, source
-        memory = torch.stack([oracle.memory[v] for v in range(NODES)])
-        return MemoryRows(memory, *(torch.from_numpy(part) for part in (mail, there, elapsed, sent)))
-
-    def roots(self) -> list[tuple[int, float]]:
-        """Sources, destinations, then the others event by event; with their times."""
-        oracle, events = self.oracle, range(self.first, self.last)
-        nodes = [*oracle.src[self.first : self.last], *oracle.dst[self.first : self.last], *self.others.ravel().tolist()]
-        return list(zip(nodes, [oracle.t[e] for e in (*events, *events, *np.repeat(events, 2))], strict=True))
-
-    def trees(self) -> list[Tree]:
-        """A target for every filled slot; garbage in the others."""
-        windows = [self.oracle.windows(time, self.first) for _, time in self.roots()]
-        return [self._tree([window[number] for window in windows]) for number in range(len(windows[0]))]
-
-    def _tree(self, spans: list[tuple[int, int]]) -> Tree:
-        oracle, random = self.oracle, self.random
-        level = [(node, time, before, since) for (node, time), (since, before) in zip(self.roots(), spans, strict=True)]
-        levels, hops = [torch.tensor([node for node, *_ in level])], []
-        for fanout in FANOUTS[: oracle.shape.layers]:
-            size = (len(level), fanout)
-            slot, there = np.zeros(size, np.int64), np.zeros(size, bool)
-            elapsed, edge = random.normal(size=size), random.normal(size=(*size, EDGE))
-            after = []
-            for row, (node, time, before, since) in enumerate(level):
-                for place, (other, e) in enumerate(oracle.neighbours(node, before, since, fanout)):
-                    slot[row, place], there[row, place], elapsed[row, place] = len(after), True, time - oracle.t[e]
-                    edge[row, place] = 0 if self.edge is None else self.edge[e]
-                    after.append((other, oracle.t[e], e, since))
-            level = after or [(0, 0.0, 0, 0)]
-            parts = (torch.from_numpy(part) for part in (slot, there, elapsed))
-            hops.append(Hop(*parts, None if self.edge is None else torch.from_numpy(edge)))
-            levels.append(torch.tensor([node for node, *_ in level]))
-        return Tree(levels, hops)
-
-    def waited(self) -> Tensor:
-        return torch.tensor([time - self.oracle.heard(node) for node, time in self.roots()]).double()
-
-
-def through(model: StreamModel, rows: Tensor, trees: list[Tree], waited: Tensor) -> Tensor:
-    """Embeddings of the roots."""
-    belows = [[rows[level] for level in tree.levels] for tree in trees]
-    for number in range(model.shape.layers):
-        belows = [model.layer(number, below, tree) for below, tree in zip(belows, trees, strict=True)]
-    return model.embed([below[0] for below in belows], waited)
-
-
-def logits_of(model: StreamModel, batch: Given) -> Tensor:
-    """[B, 3]: of destinations and the two others."""
-    features = None if batch.features is None else torch.from_numpy(batch.features)
-    rows = model.inputs(features, model.update(batch.pending()) if model.shape.memory else None)
-    result, count = through(model, rows, batch.trees(), batch.waited()), batch.last - batch.first
-    return model.score(result[:count], torch.cat([result[count : 2 * count, None], result[2 * count :].view(count, 2, -1)], 1))
 
 
 @pytest.mark.parametrize("features", [0, FEATURES])
@@ -138,7 +30,7 @@ def logits_of(model: StreamModel, batch: Given) -> Tensor:
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int, features: int) -> None:
     model = build(name, layers, features, edge)
-    batch = Given(model)
+    batch = RandomBatch(model)
     result, expected = logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others)
     torch.testing.assert_close(result, expected)
     truth = torch.zeros_like(result)
@@ -151,46 +43,19 @@ def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int,
         )
 
 
-@pytest.mark.parametrize(("patch", "clock"), [(2, "linear"), (3, "log"), (4, "gaps")])
-def test_patches_are_the_oracles(patch: int, clock: str) -> None:
-    """Of some places each, the last one's empty; or of all of a sequence."""
-    model = build("dygformer", features=FEATURES, edge=EDGE if patch < 3 else 0, patch=patch, clock=clock)
-    assert model.shape.patches == {2: 2, 3: 2, 4: 1}[patch] and model.shape.parameters == sum(p.numel() for p in model.parameters())
-    batch = Given(model)
-    expected = batch.oracle.logits(batch.first, batch.last, batch.others)
-    torch.testing.assert_close(logits_of(model, batch), expected)
-    with torch.no_grad(), mock.patch.object(dygformer, "PAIRS", 7):  # two events at once
-        torch.testing.assert_close(logits_of(model, batch), expected.detach())
-
-
-def test_a_sequence_of_equal_rows_is_known_by_its_nodes() -> None:
-    """Rows that repeat nodes, as slots have them, give the scores of a row a node."""
-    model = build("dygformer", features=FEATURES)
-    batch = Given(model)
-    (tree,) = batch.trees()
-    rows, sizes = torch.from_numpy(batch.features), [len(level) for level in tree.levels]
-    apart = Tree([*torch.arange(sum(sizes)).split(sizes)], tree.hops, tree.levels)
-    repeated = torch.cat([rows[level] for level in tree.levels])
-    result = [through(model, *each, batch.waited()) for each in ((rows, [tree]), (repeated, [apart]))]
-    scores = [model.score(each[:2], each[2:6].view(2, 2, -1)) for each in result]
-    torch.testing.assert_close(*scores)
-    unnamed = through(model, repeated, [apart._replace(names=None)], batch.waited())
-    assert not torch.equal(model.score(unnamed[:2], unnamed[2:6].view(2, 2, -1)), scores[0])
-
-
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(case=st.sampled_from(CASES), seed=st.integers(0, 1000), batches=st.integers(0, 5))
 def test_scores_are_the_oracles_on_any_stream(case: tuple[str, int], seed: int, batches: int) -> None:
     model = build(*case)
-    batch = Given(model, seed, batches)
+    batch = RandomBatch(model, seed, batches)
     torch.testing.assert_close(logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others))
 
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_mails_are_the_oracles(name: str) -> None:
     model = build(name)
-    batch = Given(model, batches=0, size=1)
+    batch = RandomBatch(model, batches=0, size=1)
     oracle = batch.oracle
     oracle.memory = {v: torch.from_numpy(batch.random.normal(size=HIDDEN)) for v in range(NODES)}
     oracle.logits(0, 1, batch.others)
@@ -203,7 +68,7 @@ def test_mails_are_the_oracles(name: str) -> None:
 
 @pytest.mark.parametrize("name", MEMORIES)
 def test_a_node_without_mail_keeps_its_memory_bit_for_bit(name: str) -> None:
-    pending = Given(build(name)).pending()
+    pending = RandomBatch(build(name)).pending()
     memory = torch.randn(NODES, HIDDEN)
     pending = MemoryRows(memory, pending.mail.float(), pending.there, pending.elapsed.float(), pending.sent)
     single = ~pending.there.any(1)
@@ -216,7 +81,7 @@ def test_a_node_without_mail_keeps_its_memory_bit_for_bit(name: str) -> None:
 def test_what_stands_in_empty_slots_changes_nothing(name: str, layers: int) -> None:
     results = []
     for garbage in (0.0, 1e6):
-        model, batch = build(name, layers), Given(build(name, layers))
+        model, batch = build(name, layers), RandomBatch(build(name, layers))
         batch.features = batch.features if batch.features is None else batch.features.copy()
         pending, trees = batch.pending(), batch.trees()
         filled = {count for tree in trees for hop in tree.hops for count in hop.there.sum(1).tolist()}
@@ -242,7 +107,7 @@ def test_what_stands_in_empty_slots_changes_nothing(name: str, layers: int) -> N
 @pytest.mark.parametrize("name", ["tgn", "dysat"])
 def test_targets_do_not_see_each_other(name: str) -> None:
     model = build(name)
-    batch = Given(model)
+    batch = RandomBatch(model)
     tree, order = batch.trees()[0], torch.from_numpy(batch.random.permutation(len(batch.roots())))
     rows = torch.randn(NODES, model.shape.inputs).double()
     below = [rows[level] for level in tree.levels]
@@ -263,7 +128,7 @@ def test_a_target_without_neighbours_is_merged_with_zeros() -> None:
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_gradients_are_those_of_differences(name: str, layers: int) -> None:
     model = build(name, layers, FEATURES, outputs=2)
-    batch = Given(model, size=2)
+    batch = RandomBatch(model, size=2)
     trees, waited = batch.trees(), batch.waited()
     pending = batch.pending() if model.shape.memory else None
     features, names = torch.from_numpy(batch.features).requires_grad_(), [name for name, _ in model.named_parameters()]
@@ -313,7 +178,7 @@ def test_parameters_depend_only_on_the_seed(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, kind in STREAM_MODELS.items() if kind.drops])
 def test_dropout_works_only_in_training(name: str) -> None:
     model, plain = build(name, dropout=0.5), build(name)
-    batch = Given(plain)
+    batch = RandomBatch(plain)
     trained = [logits_of(model, batch) for _ in range(2)]
     assert not torch.equal(*trained)
     torch.testing.assert_close(logits_of(model.eval(), batch), logits_of(plain, batch))
@@ -364,7 +229,7 @@ def test_flops_are_those_of_the_products(
         monkeypatch.setattr(module, "select_kernels", lambda device, pinned: reference)  # products that torch can count
     monkeypatch.setattr(cpp_operators, "load_operators", lambda: None)
     model = build(name, layers, features, edge, clock=clock)
-    batch, shape = Given(model), model.shape
+    batch, shape = RandomBatch(model), model.shape
     trees, roots = batch.trees(), len(batch.roots())
     rows = torch.from_numpy(batch.features) if batch.features is not None else None
     with FlopCounterMode(display=False) as counter:
@@ -382,24 +247,6 @@ def test_flops_are_those_of_the_products(
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):  # others are not counted
         model.score(result[:2], result[2:8].view(2, 3, -1))
     assert counter.get_total_flops() == score_work(shape, 6, 2)[0]
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_what_pairs_keep_for_their_gradients_is_planned(dropout: float) -> None:
-    """Half of what is moved, as of layers: within a third of it."""
-    shape, events = stream_shape(ModelChoice("dygformer", 8, 1, 4, heads=2, time=20, dropout=dropout), 4, 3, 0, 1, 5), 20
-    model, places = stream_model(shape, 5, dropout), shape.patches * shape.patch
-    sequences = torch.rand(3 * events, shape.patches * 3 * shape.hidden + places, requires_grad=True)
-    sizes = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        logits = model.score(sequences[:events], sequences[events:].view(events, 2, -1))
-    saved = sum(sizes.values()) - sum(4 * parameter.numel() for parameter in model.parameters())
-    assert logits.requires_grad and 2 / 3 < saved / (score_work(shape, 2 * events, events)[1] / 2) < 3 / 2
 
 
 def test_work_is_counted_by_arrays() -> None:
@@ -431,17 +278,6 @@ def test_choices_that_cannot_be(choice: ModelChoice, message: str) -> None:
     with pytest.raises(UserError) as error:
         stream_shape(choice, 0, 0, 0, 1)
     assert str(error.value) == message
-
-
-def test_pairs_have_no_labels_and_others_no_patches() -> None:
-    for name, patch, message in (
-        ("tgn", 2, "model 'tgn' has no patches, got patch: 2"),
-        ("dygformer", 5, "a patch of 5 places, and a sequence"),
-    ):
-        with pytest.raises(UserError, match=message):
-            stream_shape(ModelChoice(name, patch=patch), 0, 0, 0, 1, 3)
-    with pytest.raises(UserError, match="model 'dygformer' embeds a node beside the other end of its event, and predicts links alone"):
-        stream_shape(ModelChoice("dygformer"), 0, 0, 2, 1, 3)
 
 
 def test_widths_that_cannot_be() -> None:
