@@ -36,8 +36,6 @@ from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
 from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
@@ -73,47 +71,29 @@ from chronoscale.strategies.snapshots.shared_rows import can_share_rows
 from chronoscale.strategies.snapshots.variants import Form
 from chronoscale.strategies.streams.kernels import EXPAND, KEEP, SENT, STATE, kernels_of
 from chronoscale.strategies.streams.kernels import model_key as stream_name_of
-from chronoscale.strategies.streams.kinds.base import PATCHES
 from chronoscale.strategies.streams.models import CLOCKS, STREAM_MODELS, shape_for
 from chronoscale.strategies.streams.strategy import StreamStrategy
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Partition, Recency, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from counted_streams import prepared_stream, trains_on
 from emulation.stand_in import emulated
+from kernel_terms import (
+    BACKWARD,
+    BLOCKS,
+    CELLS,
+    EVENTS,
+    LOADED,
+    LOADED_EVENTS,
+    ROWS,
+    SHARED_ROWS,
+    SHARING,
+    WINDOWS,
+)
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/kernels.yaml"
 HEAD = "# Kernels of a schedule's rows, as laws; see kernels.py. Made by tools/count_kernels.py with torch {}.\n"
-ROWS = ["1", "upper", "later", "partial", "spread"]
-CELLS = ["1", "upper", "later", "last", "top", "spread", "upper*spread", "top*last", "upper*top", "last*spread", "later*spread"]
-CELLS += ["top*later"]
-BLOCKS = [*CELLS, "joins", "cuts", "routed", "joined", "narrows", "begins", "anew", "each", "joins*begins", "later*begins", "cuts*spread"]
-BLOCKS += ["anew*later", "anew*begins", "anew*joins", "anew*later*begins", "each*top", "each*top*last", "joins*top", "joins*last"]
-BLOCKS += ["joined*top", "narrows*top", "stays*upper*top", "joins*top*last", "top*begins", "top*later*begins", "anew*joins*begins"]
-BACKWARD = ["1", "above", "steps", "own", "steps*above", "own*deep", "above*deep"]  # of a group
-SHARING = [*BACKWARD, "deep", "steps*deep", "follows", "leads", "follows*deep", "leads*deep", "follows*steps", "leads*steps"]  # groups
-SHARING += ["follows*steps*deep", "leads*steps*deep", "leads*own", "leads*own*deep", "above*follows", "above*leads"]
-SHARED_ROWS = ["1", "later", "follows", "last", "deep", "follows*later", "follows*last", "follows*deep", "last*deep", "follows*last*deep"]
-SHARED_ROWS += ["into"]
-LOADED = ["carried", "changed", "brought", "carried*deep", "changed*deep"]  # and of the snapshots that it ends
-WINDOWS = ["1", "later", "spread", "window", "horizon", "layers", "hops", "window*layers", "horizon*layers", "window*hops", "horizon*hops"]
-WINDOWS += [
-    "layers*hops",
-    "window*layers*hops",
-    "horizon*layers*hops",
-    "dropout",
-    "layers*dropout",
-    "later*dropout",
-    "layers*later*dropout",
-]
-SLOTS = ("1", "beside", "edges", "log", "gaps", "both", "edges*both", "parted")  # of a tree's levels
-SLOTS += ("dropout", "later*dropout", "beside*dropout", "beside*later*dropout", "parted*dropout", "parted*later*dropout")
-TREES = product(("1", "above", "upper"), ("1", "windows"), SLOTS)
 EDGEWISE, LOADING = ["fast-none", "fast-sc", "fast-sc-te"], ["etc", "taser", "simple", "fast-compressed", "fast"]
-HOW = ("1", "cached", "compressed", "cached*compressed", "changing", "named")
-FROM = product(("1", "above"), ("1", "windows"), ("1", "features", "edges", "features*edges"), HOW)
-LOADED_EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in FROM]
-EVENTS = ["*".join(part for part in term if part != "1") or "1" for term in TREES]
-EVENTS += ["later", "spread", "present", "features", "features*edges", "upper*features", "named"]
 LATER = {"ALLTOALL": ("RETURN", "RETURN_CANDIDATES"), "BACKWARD": ("BACKWARD_TRANSFORM",)}  # a cell's second, third row of an operation
 GROUPED = ("groups", "shared")
 BLOCKED, WAYS = 10, [(True, False), (True, True), (False, False)]  # chunks; whether windows shrink, and predict every snapshot
@@ -308,26 +288,14 @@ def signals(folder: Path) -> Iterator[dict[str, int | str]]:
             yield from rows("windows", model_key(work), schedule, program, counted)
 
 
-def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
-    """A small one, prepared."""
-    drawn, made = np.random.default_rng(2), folder / f"{features}-{edge}-{task}"
-    src, dst = drawn.integers(0, NODES, (2, MOST)).astype(np.int32)
-    of_edges = drawn.standard_normal((MOST, edge)).astype(np.float32) if edge else None
-    of_nodes = drawn.standard_normal((NODES, features)).astype(np.float32) if features else None
-    labels = (src % 2).astype(np.int64) if task == "node" else None
-    store.save(made / "stream", EventStream(NODES, src, dst, np.arange(MOST), of_edges, labels, node_features=of_nodes))
-    PreparedStream.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
-    return made / "prepared"
-
-
 def streams(folder: Path) -> Iterator[dict[str, int | str]]:
     """Every model of events and both tasks, on one rank and as one of two; of two the second one's last batches are empty. Not the first
     batches, where levels without a neighbour have one row, which needs no copy to be laid out by heads. Ways to load are counted with
     the plainest model, operators edge by edge with every one that has them."""
-    folders = [stream(folder, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
+    folders = [prepared_stream(folder, NODES, MOST, *which) for which in product((0, 3), (0, 2), get_args(Kind_of_task))]
     for data, name in product(folders, STREAM_MODELS):
         kind, statistics = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
-        if kind.spatial == PATCHES and statistics.classes:
+        if not trains_on(kind, statistics):
             continue
         sizes = product(
             kind.depths, (2, 3) if kind.windowed else (1,), CLOCKS if kind.clock else CLOCKS[:1],

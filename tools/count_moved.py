@@ -26,7 +26,6 @@ import numpy as np
 import torch
 import yaml
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from chronoscale.batching.snapshots.chunks import Chunks, ExactChunking
 from chronoscale.batching.snapshots.partition import VertexPartition
@@ -39,8 +38,6 @@ from chronoscale.datasets.signals.signal import Signal
 from chronoscale.datasets.signals.statistics import SignalStatistics
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.datasets.streams.events import EventStream
-from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.datasets.streams.protocol import Task as Kind_of_task
 from chronoscale.real_exec.binding import bind_program, run_preparation
 from chronoscale.real_exec.execution.context import Context
@@ -57,7 +54,7 @@ from chronoscale.real_exec.snapshots.windows import remap
 from chronoscale.real_exec.snapshots.windows.program import WindowProgram
 from chronoscale.real_exec.training.learner import Learner
 from chronoscale.strategies.costing import kernels
-from chronoscale.strategies.costs import UNUSED, Floats
+from chronoscale.strategies.costs import UNUSED
 from chronoscale.strategies.flaredtdg.issue_order import one_by_one
 from chronoscale.strategies.flaredtdg.plan import Plan
 from chronoscale.strategies.flaredtdg.retention import WindowRetention
@@ -80,14 +77,15 @@ from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Mode
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from count_kernels import BLOCKED, GROUPED, LATER, OTHERS, SHARING_ROWS, WAYS, learned
+from counted_streams import prepared_stream, trains_on
 from emulation.stand_in import emulated
+from fitted_laws import Sample, errors, fitted
 from moved_terms import ENDS, SHARED, TERMS
 
 TARGET = Path(__file__).parents[1] / "src/chronoscale/strategies/costing/moved.yaml"
 HEAD = "# Bytes that a schedule's rows move in device memory, as laws; see kernels.py. Made by tools/count_moved.py with torch {}.\n"
 TOLERANCE = 0.05
 HELD = 5  # every so many schedules, one is held out to see how far off a law is
-SLACK, LEAST = 0.25, 0.0005  # a law's typical error may be larger than that of all terms by a quarter, and by so much
 
 
 BITS = 48  # of a term's worth
@@ -118,9 +116,6 @@ class Case(NamedTuple):
     name: str
     plan: Callable[[], Schedule]
     program: Callable[[Schedule], Program]
-
-
-Sample = tuple[int, dict[tuple[str, str], int]]  # bytes counted, and what each term of each law comes to
 
 
 def samples(case: Case) -> Iterator[tuple[str, Sample]]:
@@ -315,26 +310,14 @@ def _forecast(work: Workload, choice: ModelChoice, data: Path, schedule: Schedul
     return bind_program(item, schedule, choice, context)
 
 
-def stream(folder: Path, features: int, edge: int, task: Kind_of_task) -> Path:
-    """One, prepared."""
-    drawn, made, nodes, most = np.random.default_rng(2), folder / f"{features}-{edge}-{task}", 150, 700
-    src, dst = drawn.integers(0, nodes, (2, most)).astype(np.int32)
-    of_edges = drawn.standard_normal((most, edge)).astype(np.float32) if edge else None
-    of_nodes = drawn.standard_normal((nodes, features)).astype(np.float32) if features else None
-    labels = (src % 2).astype(np.int64) if task == "node" else None
-    store.save(made / "stream", EventStream(nodes, src, dst, np.arange(most), of_edges, labels, node_features=of_nodes))
-    PreparedStream.make(made / "prepared", made / "stream", Protocol(task=task, ranked=2))
-    return made / "prepared"
-
-
 def streams(folder: Path) -> Iterator[Case]:
     """Every model of events and both tasks, with slots and edge by edge."""
     widths = ((0, 0), (0, 3), (0, 21), (5, 0), (17, 0), (30, 8), (4, 14))  # of features of nodes and of events
-    folders = [stream(folder, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
+    folders = [prepared_stream(folder, 150, 700, *which, task) for which, task in product(widths, get_args(Kind_of_task))]
     for (data, name), number in product(product(folders, STREAM_MODELS), range(DRAWS["streams"])):
         draw = np.random.default_rng([number, *name.encode(), *data.parent.name.encode()])
         kind, known = STREAM_MODELS[name], stream_statistics(PreparedStream.load(data))
-        if kind.spatial == PATCHES and known.classes:
+        if not trains_on(kind, known):
             continue
         statistics = replace(known, work=cache(known.work))
         windows, heads = int(draw.integers(2, 5)) if kind.windowed else 1, int(draw.integers(1, 4)) if kind.attends else 1
@@ -355,32 +338,6 @@ def streams(folder: Path) -> Iterator[Case]:
 
 def _bound(item: Item, choice: ModelChoice, schedule: Schedule) -> Program:
     return bind_program(item, schedule, choice, Context())
-
-
-def fitted(found: Sequence[Sample]) -> dict[tuple[str, str], float]:
-    """A law of few terms: non-negative least squares of relative errors (Lawson and Hanson), and one term after the other given up, the
-    one that costs least first, while the typical error (root of the mean square) grows by SLACK and LEAST at most."""
-    keys = sorted({key for _, worth in found for key in worth})
-    counts = np.array([max(count, 1) for count, _ in found], np.float64)
-    features = np.array([[worth.get(key, 0) for key in keys] for _, worth in found], np.float64) / counts[:, None]
-    scale = np.maximum(features.max(0, initial=0), 1e-30)
-    small = np.linalg.qr(np.column_stack([features / scale, np.ones(len(found))]), mode="r") / len(found) ** 0.5  # as good, and short
-
-    def solved(chosen: Sequence[int]) -> tuple[float, dict[int, float]]:
-        factors, error = nnls(small[:, chosen], small[:, -1], maxiter=50 * len(keys)) if chosen else (np.zeros(0), 1.0)
-        return float(error), {at: factor for at, factor in zip(chosen, factors.tolist(), strict=True) if factor}
-
-    error, law = solved(range(len(keys)))
-    best, most = law, (1 + SLACK) * error + LEAST
-    while law and error <= most:
-        best = law
-        error, law = min((solved([at for at in best if at != gone]) for gone in best), key=lambda trial: trial[0])
-    return {keys[at]: float(f"{factor / scale[at]:.4g}") for at, factor in best.items()}
-
-
-def errors(law: Mapping[tuple[str, str], float], found: Sequence[Sample]) -> Floats:
-    """Of a law, relative, of every sample."""
-    return np.array([sum(law.get(key, 0) * size for key, size in worth.items()) / max(count, 1) - 1 for count, worth in found])
 
 
 FAMILIES: Mapping[str, Callable[[Path], Iterator[Case]]] = {
