@@ -65,6 +65,7 @@ def test_every_descriptor_is_in_range(graph, ranks, shape):
             covers(result, planner.plan(work, ranks, COSTS))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("graph", "model", "layers"), fast(list(product(GRAPHS, ("wd-gcn", "gat-lstm", "evolvegcn-o"), (1, 2))), lambda _, row: row[2] == 1)
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairwise import pairwise
 from stream_batches import CASES, EDGE, FANOUTS, FEATURES, HIDDEN, MEMORIES, NODES, RandomBatch, build, logits_of, shape_of, through
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -25,11 +28,9 @@ from chronoscale.strategies.streams.rows.work import embed_work, layer_work, sco
 from chronoscale.strategies.workload import ModelChoice
 
 
-@pytest.mark.parametrize("features", [0, FEATURES])
-@pytest.mark.parametrize("edge", [0, EDGE])
-@pytest.mark.parametrize(("name", "layers"), CASES)
-def test_scores_and_gradients_are_the_oracles(name: str, layers: int, edge: int, features: int) -> None:
-    model = build(name, layers, features, edge)
+@pytest.mark.parametrize(("case", "edge", "features"), pairwise(product(CASES, (0, EDGE), (0, FEATURES))))
+def test_scores_and_gradients_are_the_oracles(case: tuple[str, int], edge: int, features: int) -> None:
+    model = build(*case, features, edge)
     batch = RandomBatch(model)
     result, expected = logits_of(model, batch), batch.oracle.logits(batch.first, batch.last, batch.others)
     torch.testing.assert_close(result, expected)
@@ -219,8 +220,7 @@ def test_the_clock_is_right_however_long_ago() -> None:
     np.testing.assert_allclose(clock(elapsed).detach(), np.cos(angle), atol=1e-7)
 
 
-@pytest.mark.parametrize("clock", ["linear", "gaps"])
-@pytest.mark.parametrize(("features", "edge"), [(0, 0), (FEATURES, EDGE)])
+@pytest.mark.parametrize(("features", "edge", "clock"), [(0, 0, "linear"), (FEATURES, EDGE, "gaps")])
 @pytest.mark.parametrize(("name", "layers"), CASES)
 def test_flops_are_those_of_the_products(
     name: str, layers: int, features: int, edge: int, clock: str, monkeypatch: pytest.MonkeyPatch
