@@ -8,12 +8,13 @@ from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study import conclusions, evaluation
 from chronoscale.harness.study.conclusions import Claim
-from chronoscale.harness.study.evaluation import Task, evaluate
+from chronoscale.harness.study.evaluation import evaluate
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.point import Record, StudyPoint
 from chronoscale.harness.study.replay import Replayed, plan_and_replay
 from chronoscale.harness.study.study_file import StudyFile, folder, load, paper_file
 from chronoscale.harness.study.study_run import run
+from chronoscale.harness.study.task import Task
 from chronoscale.reports.published import Printed
 from chronoscale.simulator.uncertainty.joint import Conclusion
 

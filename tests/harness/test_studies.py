@@ -21,10 +21,11 @@ from chronoscale.harness import cli
 from chronoscale.harness.cli import output
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.study import axes, evaluation, grid, hooks, replay, study_file, testbeds
-from chronoscale.harness.study.evaluation import Task, evaluated
+from chronoscale.harness.study.evaluation import evaluated
 from chronoscale.harness.study.expressions import NAMES, filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import folder, load, paper_file
+from chronoscale.harness.study.task import Task
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
 from chronoscale.real_exec.measurement import environment
 from chronoscale.reports.published import PAPERS

@@ -11,9 +11,11 @@ from small_studies import measured
 
 from chronoscale.errors import UserError
 from chronoscale.harness.study import conclusions, evaluation, study_run
-from chronoscale.harness.study.conclusions import Answered, Claim, scenario_of
+from chronoscale.harness.study.conclusions import Answered, Claim
+from chronoscale.harness.study.evaluation import scenario_of
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import StudyFile
+from chronoscale.harness.study.task import Task
 from chronoscale.reports.charts import bands
 from chronoscale.reports.charts.bands import Band
 from chronoscale.simulator.uncertainty.joint import Conclusion, epoch_s
@@ -67,7 +69,7 @@ def test_a_claim_and_its_inverse_are_two_sides_of_one(kept) -> None:
 
 def _points() -> list[dict[str, Any]]:
     axes = [{"experiment": SETTINGS, "training.batch_size": size, "strategy": "sequential"} for size in (100, 800)]
-    return [evaluation.evaluate(evaluation.Task(StudyPoint.of(one), "sweep", "", ("epoch_s",), ())).values for one in axes]
+    return [evaluation.evaluate(Task(StudyPoint.of(one), "sweep", "", ("epoch_s",), ())).values for one in axes]
 
 
 def test_kept_conclusions_are_not_simulated_again(kept, monkeypatch) -> None:

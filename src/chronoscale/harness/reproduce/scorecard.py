@@ -14,11 +14,10 @@ from scipy.stats import kendalltau
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.registry import Study
-from chronoscale.harness.study.findings import AGREES, SOLVED, UNKNOWN
+from chronoscale.harness.study.findings import AGREES, NEAR, UNKNOWN, set_aside
 from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.reports.published import PAPERS
 
-NEAR = 1.25  # times the published, or a part of it: counted as the same
 OVER = " over "  # in what a row says of two systems, where 1 means that neither is better
 RANKED = 3  # comparisons at least, whose order says something
 
@@ -139,10 +138,10 @@ def _figures(paper: str, results: Path) -> Iterator[tuple[Study, StoredResult, S
 
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
-    """Yield the rows of a result that have a printed number which they were not solved from."""
+    """Yield the rows of a result that have a printed number, without those that are set aside."""
     for row in result.findings.rows.to_dict("records"):
         ratio, why = float(row.get("ratio", nan)), str(row.get("why", ""))
-        if not isnan(ratio) and SOLVED not in why:
+        if not isnan(ratio) and not set_aside(row):
             yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why)
 
 

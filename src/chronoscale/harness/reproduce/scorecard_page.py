@@ -7,8 +7,8 @@ from math import isnan
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.scorecard import NEAR, RANKED, VERDICTS, Score, Scorecard, ScoredRow
-from chronoscale.harness.study.findings import AGREES
+from chronoscale.harness.reproduce.scorecard import RANKED, VERDICTS, Score, Scorecard, ScoredRow
+from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.reports.numbers import MISSING, number
 from chronoscale.reports.published import published
 from chronoscale.reports.table_formats import to_markdown

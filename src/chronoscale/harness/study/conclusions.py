@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,16 +13,14 @@ from pydantic import TypeAdapter
 
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
-from chronoscale.harness.study.evaluation import Task, testbed
+from chronoscale.harness.study.evaluation import scenario_of
 from chronoscale.harness.study.findings import NAN, Told
-from chronoscale.harness.study.point import Record, StudyPoint
-from chronoscale.harness.study.replay import PointInputs
+from chronoscale.harness.study.point import Record
+from chronoscale.harness.study.task import Task
 from chronoscale.reports.charts.bands import Band, bands
 from chronoscale.reports.charts.drawing import Drawing
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS
 from chronoscale.simulator.uncertainty.joint import Conclusion
-from chronoscale.simulator.uncertainty.scenario import Scenario
-from chronoscale.simulator.uncertainty.spec import CERTAIN
 
 DRAWS, QUICK = 64, 8
 _CONCLUSION = TypeAdapter(Conclusion)
@@ -124,16 +121,6 @@ def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progres
 def _key(claim: Claim, draws: int) -> str:
     ranges = tuple(f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS)
     return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", ranges, ()).key
-
-
-def scenario_of(point: StudyPoint) -> Scenario:
-    """Return what a study's point is simulated with, and how its epoch is read, for draws of what is assumed. Raises UserError as a
-    replay."""
-    bed = testbed(point)
-    inputs = PointInputs.of(point, bed)
-    schedule = inputs.planner.plan(inputs.workload, point.gpus, inputs.costs)
-    read = partial(bed.epoch_s, point)
-    return Scenario(schedule, inputs.cluster, inputs.costs, CERTAIN, inputs.workload.constant_bytes, read).explicit
 
 
 def _conclude(claim: Claim, draws: int) -> Conclusion:

@@ -3,91 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import version
-from inspect import getmembers, isclass, isfunction
 from pathlib import Path
-from pkgutil import iter_modules
-from types import ModuleType
-from typing import Any
-
-import numpy as np
 
 from chronoscale.errors import UserError, unknown
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Told
-from chronoscale.harness.study.point import StudyPoint, StudyResult, content_key
+from chronoscale.harness.study.point import StudyPoint, StudyResult
 from chronoscale.harness.study.replay import PointInputs, Testbed, measure
-from chronoscale.harness.study.study_file import Runner, paper_file
+from chronoscale.harness.study.stored_values import plain, restored
+from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.task import Task, hooked
 from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
 from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.simulator import presets
+from chronoscale.simulator.uncertainty.scenario import Scenario
+from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.plugins import names_file
 
-HOOKS = "chronoscale.harness.study.hooks"
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Point of a study's grid to evaluate, and how: by simulation, by training here, or by counting.
-
-    runner: 'sweep' (simulated), 'train' (executed on this machine) or 'count'. function: name of the hook (a function in
-    `harness/study/hooks`) that trains or counts the point, '' for a sweep. metrics: names of what is read off a simulated epoch, such as
-    'epoch_s'. hooks: modules that define such functions and metrics.
-    """
-
-    point: StudyPoint
-    runner: Runner
-    function: str
-    metrics: tuple[str, ...]
-    hooks: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Return the file name under which the point's result is kept: it changes with the point, the testbed and the version, and with
-        the machine of what is executed."""
-        machine = (_machine(),) if self.runner == "train" else ()
-        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"), *machine)
-
-
-def _machine() -> dict[str, str]:
-    """What seconds of an executed point depend on, besides the point."""
-    import torch  # noqa: PLC0415 (of what is executed alone)
-
-    from chronoscale.real_exec.measurement.environment import device_name  # noqa: PLC0415 (imports torch)
-
-    kinds = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    devices = {kind: device_name(torch.device(kind)) for kind in kinds}
-    return {**devices, "torch": str(torch.__version__), "threads": str(torch.get_num_threads())}
-
-
-def hook_module(name: str) -> ModuleType:
-    """Import a module of `harness/study/hooks`, a paper's own equations and measurements for study files.
-
-    name: of the module, such as 'fast_volumes'. Raises UserError where there is none, with those that there are.
-    """
-    known = sorted(module.name for module in iter_modules(import_module(HOOKS).__path__))
-    if name not in known:
-        raise UserError(f"hooks: unknown '{name}'; there are: {', '.join(known)}")
-    return import_module(f"{HOOKS}.{name}")
-
-
-def hooked(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """Return what a study file's expressions and metrics may call of the hook modules that it names: public functions and classes, by name.
-
-    names: modules of `harness/study/hooks`, such as 'fast_volumes'. Raises UserError for one that is not there.
-    """
-    functions: dict[str, Callable[..., Any]] = {}
-    for name in names:
-        module = hook_module(name)
-        for key, member in getmembers(module, lambda one: isfunction(one) or isclass(one) or hasattr(one, "__wrapped__")):
-            if not key.startswith("_") and member.__module__ == module.__name__:
-                functions[key] = member
-    return functions
+TESTBED = "testbed"  # setting of a point: keys of the paper's testbed, in place of those in its file
 
 
 def testbed(point: StudyPoint) -> Testbed:
@@ -96,20 +34,30 @@ def testbed(point: StudyPoint) -> Testbed:
     A point with a setting `experiment` is planned from those keys, any other as its paper's `paper.yaml` says. Raises UserError where there
     is neither.
     """
-    return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper)
+    return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper, point.setting(TESTBED, "{}"))
 
 
 @cache
-def of_paper(paper: str) -> Testbed:
+def of_paper(paper: str, changed: str = "{}") -> Testbed:
     """Return the testbed that a paper's `paper.yaml` describes, for that paper's studies; made once a process.
 
-    paper: its key, such as 'pgt-i'. Raises UserError where the file describes none.
+    paper: its key, such as 'pgt-i'. changed: keys to take in place of the file's, JSON. Raises UserError where the file describes none.
     """
-    given = dict(paper_file(paper).testbed)
+    given = {**paper_file(paper).testbed, **json.loads(changed)}
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
     bed: Testbed = import_module(f"chronoscale.harness.study.testbeds.{family}").testbed(paper, **given)
     return bed
+
+
+def scenario_of(point: StudyPoint) -> Scenario:
+    """Return what a study's point is simulated with, and how its epoch is read, for draws of what is assumed. Raises UserError as a
+    replay."""
+    bed = testbed(point)
+    inputs = PointInputs.of(point, bed)
+    schedule = inputs.planner.plan(inputs.workload, point.gpus, inputs.costs)
+    seconds = partial(bed.epoch_s, point)
+    return Scenario(schedule, inputs.cluster, inputs.costs, CERTAIN, inputs.workload.constant_bytes, seconds).explicit
 
 
 _DONE: dict[tuple[StudyPoint, str, str], StudyResult] = {}
@@ -182,7 +130,7 @@ def evaluated(
     def take(number: int, result: StudyResult) -> None:
         results[number] = result
         if folder is not None:
-            write_text(folder / f"{tasks[number].key}.json", json.dumps(_plain(asdict(result))))
+            write_text(folder / f"{tasks[number].key}.json", json.dumps(plain(asdict(result))))
         on_progress(f"{len(results)} of {len(tasks)}: {tasks[number].point}")
 
     if dask is not None:
@@ -199,33 +147,6 @@ def evaluated(
 def _load(path: Path) -> StudyResult | None:
     try:
         data = json.loads(path.read_text())
-        return StudyResult(data["status"], data["message"], _restored(data["values"]), resumed=True)
+        return StudyResult(data["status"], data["message"], restored(data["values"]), resumed=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there, or of an interrupted write: it is made again
-
-
-def _plain(value: Any) -> Any:
-    """What JSON holds; arrays say so, and numbers as keys."""
-    if isinstance(value, np.ndarray):
-        return {"__array__": value.tolist()}
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {key: _plain(one) for key, one in value.items()}
-        return {"__pairs__": [[_plain(key), _plain(one)] for key, one in value.items()]}
-    if isinstance(value, tuple | list):
-        return {"__tuple__": [_plain(one) for one in value]} if isinstance(value, tuple) else [_plain(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _restored(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_restored(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if "__array__" in value:
-        return np.asarray(value["__array__"])
-    if "__tuple__" in value:
-        return tuple(_restored(one) for one in value["__tuple__"])
-    if "__pairs__" in value:
-        return {_restored(key): _restored(one) for key, one in value["__pairs__"]}
-    return {key: _restored(one) for key, one in value.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,15 @@ NAN = float("nan")
 UNKNOWN = "not established"
 SOLVED = "solved from the printed numbers"  # of a reason that explains what it was made from
 NOT_PRINTED = "not printed in the paper"
+ASIDE = "aside"  # column of a row that is not scored: why, such as what it assumes otherwise
 AGREES = 0.05  # of the published: no difference to explain
+NEAR = 1.25  # times the published, or a part of it: counted as the same
+
+
+def set_aside(row: Mapping[Any, Any]) -> bool:
+    """Return whether a study's row says nothing of how near ours is to the published: it assumes otherwise, or is made from it."""
+    reason = row.get(ASIDE)  # NaN where a table has no reason for it
+    return (isinstance(reason, str) and reason != "") or SOLVED in str(row.get("why"))
 
 
 def by_copies(ratio: float, free: float) -> str:

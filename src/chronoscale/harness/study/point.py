@@ -45,6 +45,10 @@ class StudyPoint:
         """Return the value of an axis that is no field of the class, such as a study's own 'batches'; `default` where the grid has none."""
         return dict(self.settings).get(name, default)
 
+    def having(self, axes: Mapping[str, Any]) -> StudyPoint:
+        """Return the point with other values on these axes of the grid, by name."""
+        return StudyPoint.of({"paper": self.paper, **self.axes, **axes})
+
     @property
     def axes(self) -> dict[str, Any]:
         """Return the point's value on each axis of the study's grid, by name, without the paper."""
@@ -80,6 +84,13 @@ class StudyResult:
     message: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     resumed: bool = False  # read from the file that an earlier run left
+
+
+class Assumed(NamedTuple):
+    """One assumption of a simulation, by its name, at one value."""
+
+    name: str
+    value: float
 
 
 def content_key(*parts: object) -> str:

@@ -193,16 +193,21 @@ def measure(
     testbed: says how. metrics: names. own: name -> metric of the study's hooks. inputs: what the testbed gives the point, None: ask
     it. A strategy's refusal and lack of memory give a result with status and message. Raises UserError for an unknown metric or strategy.
     """
-    known = {name: metric(name, own) for name in metrics}
     if inputs is None:
         testbed.planner(point)  # a name that is wrong is no refusal
+    known = {name: metric(name, own) for name in metrics}
     try:
         replayed = plan_and_replay(point, testbed, inputs)
     except UserError as error:
         return StudyResult("refused", str(error), {name: "" if name == "note" else NAN for name in metrics})
-    values = {name: read(replayed) for name, read in known.items()}
+    return read(replayed, known)
+
+
+def read(replayed: Replayed, metrics: Mapping[str, Metric]) -> StudyResult:
+    """Return metrics, by name, of a study's simulated point; those of time are NaN where it does not fit into memory."""
+    values = {name: reader(replayed) for name, reader in metrics.items()}
     try:
-        testbed.check(replayed)
+        replayed.testbed.check(replayed)
     except UserError as error:
         timed = {name: NAN for name in values if name in TIMED or name.startswith(("part:", "part_share:"))}
         return StudyResult("out of memory", str(error), values | timed)

@@ -18,6 +18,8 @@ from chronoscale.harness.study.study_file import Way
 from chronoscale.reports.table_formats import to_csv
 
 CONCLUSIONS = "conclusions"  # a table of them (`study.conclusions.conclusion_table`)
+CAUSES = "causes"  # a table of them (`study.causes.cause_table`)
+KEPT = (CONCLUSIONS, CAUSES)  # tables that are stored with the rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,23 +65,23 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
         (folder / f"{drawing.name}.png").write_bytes(drawing.png)
     made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "resumed": findings.resumed, "quick": quick}
     rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
-    claims = findings.tables.get(CONCLUSIONS, pd.DataFrame())
-    answers = json.loads(claims.to_json(orient="records", double_precision=15))
-    text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes), CONCLUSIONS: answers}
+    text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
+    for kept in KEPT:
+        text[kept] = json.loads(findings.tables.get(kept, pd.DataFrame()).to_json(orient="records", double_precision=15))
     write_text(path, json.dumps(text, indent=1, ensure_ascii=False) + "\n")
     return findings
 
 
 def load_result(path: Path) -> StoredResult:
-    """Read a study's stored result: its rows, notes and conclusions, not its other tables and drawings. Raises UserError for a file that is
-    no result."""
+    """Read a study's stored result: its rows, notes, conclusions and causes, not its other tables and drawings. Raises UserError for a file
+    that is no result."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         rows = pd.DataFrame(data["rows"])
         empty = [name for name in rows if rows[name].isna().all()]
         rows = rows.astype(dict.fromkeys(empty, float))
-        claims = pd.DataFrame(data.get(CONCLUSIONS, []))
-        findings = Findings(rows, notes=tuple(data["notes"]), tables={CONCLUSIONS: claims} if len(claims) else {})
+        tables = {name: pd.DataFrame(lines) for name in KEPT if (lines := data.get(name))}
+        findings = Findings(rows, notes=tuple(data["notes"]), tables=tables)
         return StoredResult(
             data["study"],
             data["way"],

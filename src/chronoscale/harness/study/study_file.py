@@ -44,6 +44,7 @@ class Row(Repeated):
     range: Expression = None
     ours: Expression = None
     part: Expression = Field(None, description="expression: which part of the printed data `ours` is of; it leaves no ratio")
+    aside: Expression = Field(None, description="expression: why the row is not scored: what it assumes otherwise, or is made from")
     why: str = Field("", description="template; sees `ours` and `ratio`")
     line: Mapping[str, Expression] = Field({}, description="further columns -> expression")
 
@@ -64,6 +65,19 @@ class ClaimKeys(Repeated):
     faster: Expression = Field(None, description="expression: a point")
     slower: Expression = Field(None, description="expression: a point")
     printed: Expression = Field(None, description="expression: how many times as fast, in the paper")
+
+
+class CounterfactualKeys(Repeated):
+    """Counterfactual of a study's YAML file: one thing that is assumed is changed, all else as it is, to see which difference it explains.
+
+    It needs at least one of `names`, `testbed` and `settings`.
+    """
+
+    what: str = Field("", description="template: the change in words")
+    source: str = Field("", description="template: why the value may be so, and where that is from")
+    names: Mapping[str, Any] = Field({}, description="constants of the study or of its paper, in place of those in the files")
+    testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
+    settings: Mapping[str, Expression] = Field({}, description="settings of all simulated points -> expression")
 
 
 class Note(Repeated):
@@ -115,6 +129,7 @@ class StudyFile(Keys):
     values: Mapping[str, Expression] = Field({}, description="names -> expression over the grids' points")
     rows: Sequence[Row] = ()
     conclusions: Sequence[ClaimKeys] = ()
+    counterfactuals: Sequence[CounterfactualKeys] = ()
     tables: Mapping[str, Table] = {}
     notes: Sequence[str | Note] = ()
     drawings: Sequence[Chart] = ()
@@ -133,6 +148,7 @@ class PaperFile(Keys):
     hooks: Sequence[str] = ()
     metrics: Sequence[str] = ()
     names: Mapping[str, Any] = {}
+    counterfactuals: Sequence[CounterfactualKeys] = ()
     notes: Mapping[str, Sequence[str]] = Field({}, description="name -> templates; a study's `notes` has them by `=name`")
 
 

@@ -12,10 +12,11 @@ from chronoscale.batching.streams.ranks.assignment import BatchAssignment
 from chronoscale.batching.streams.sampling.indexed_stream import IndexedStream
 from chronoscale.batching.streams.sampling.redundancy import BATCH, measure_redundancy
 from chronoscale.datasets.streams.tcsr import TCSR
-from chronoscale.harness.study.evaluation import Task, evaluate, of_paper, testbed
+from chronoscale.harness.study.evaluation import evaluate, of_paper, testbed
 from chronoscale.harness.study.findings import NAN, UNKNOWN, beside
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.study.task import Task
 from chronoscale.harness.study.testbeds.host_costs import Rates
 from chronoscale.harness.study.testbeds.host_streams import HostStreams, prepared, stand_in
 from chronoscale.reports.published import published

@@ -1,0 +1,86 @@
+"""Assumed points: simulated points with one assumption of their machines at other values of its range, all else as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from chronoscale.errors import UserError
+from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.study.evaluation import scenario_of, testbed
+from chronoscale.harness.study.findings import Told
+from chronoscale.harness.study.point import Assumed, StudyPoint, StudyResult, content_key
+from chronoscale.harness.study.replay import Replayed, metric, read
+from chronoscale.harness.study.stored_values import plain, restored
+from chronoscale.harness.study.task import Task, hooked
+from chronoscale.harness.sweep.sweep import sweep
+from chronoscale.simulator.engine import replay
+from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assumptions_of
+
+PLACES = 8  # equal parts of a range, at whose ends an assumption is tried
+
+
+def values_of(assumption: Assumption) -> list[float]:
+    """Return the values at which an assumption is tried: PLACES equal parts of its range and its ends, each once."""
+    return list(dict.fromkeys(assumption.value(place / PLACES) for place in range(PLACES + 1)))
+
+
+def under_assumptions(task: Task) -> dict[Assumed, StudyResult]:
+    """Simulate a study's point once for each value of each assumption that matters to it and is not its usual one.
+
+    The plan stays as it is; what differs from draw to draw is left out. Empty for a point that a strategy refuses.
+    """
+    bed = testbed(task.point)
+    try:
+        scenario, workload = scenario_of(task.point), bed.workload(task.point)
+    except UserError:
+        return {}
+    metrics = {name: metric(name, hooked(task.hooks)) for name in task.metrics}
+    results = {}
+    for assumption in assumptions_of(scenario):
+        if assumption.noise:
+            continue
+        for value in values_of(assumption):
+            if value != assumption.usual(scenario):
+                changed = assumption.change(scenario, value)
+                trace = replay(changed.schedule, changed.cluster, changed.costs)
+                replayed = Replayed(task.point, bed, changed.cluster, workload, changed.schedule, trace)
+                results[Assumed(assumption.name, value)] = read(replayed, metrics)
+    return results
+
+
+def all_under_assumptions(
+    tasks: Sequence[Task], on_progress: Told, workers: int = 1, folder: Path | None = None
+) -> dict[Assumed, Mapping[StudyPoint, StudyResult]]:
+    """Simulate the points of a study that are simulated under every assumption, and return by assumption what became of the points that it
+    matters to.
+
+    on_progress: gets a line for each point that is done. workers: processes. folder: keeps a file a point, so that a second run goes on;
+    None: nothing is kept. Raises as `sweep`.
+    """
+    simulated = [task for task in tasks if task.runner == "sweep"]
+    done: dict[int, dict[Assumed, StudyResult]] = {}
+    paths = {i: folder / f"{_key(task)}.json" for i, task in enumerate(simulated)} if folder is not None else {}
+    done |= {i: _load(path) for i, path in paths.items() if path.is_file()}
+
+    def take(number: int, result: dict[Assumed, StudyResult]) -> None:
+        done[number] = result
+        if number in paths:
+            kept = [[*assumed, asdict(one)] for assumed, one in result.items()]
+            write_text(paths[number], json.dumps(plain(kept)))
+        on_progress(f"assumptions: {len(done)} of {len(simulated)}: {simulated[number].point}")
+
+    sweep(under_assumptions, {i: task for i, task in enumerate(simulated) if i not in done}, take, workers)
+    every = dict.fromkeys(assumed for i in range(len(simulated)) for assumed in done[i])
+    return {one: {simulated[i].point: done[i][one] for i in range(len(simulated)) if one in done[i]} for one in every}
+
+
+def _key(task: Task) -> str:
+    return content_key(task.key, PLACES, [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS])
+
+
+def _load(path: Path) -> dict[Assumed, StudyResult]:
+    kept = restored(json.loads(path.read_text()))
+    return {Assumed(name, value): StudyResult(**result) for name, value, result in kept}

@@ -1,0 +1,117 @@
+"""Causes: which one changed assumption brings a row's number nearer to the printed one, judged by runs and by them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import exp, inf, isnan, log, nan
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from chronoscale.harness.study.expressions import plural
+from chronoscale.harness.study.findings import AGREES, NEAR, set_aside
+from chronoscale.reports.numbers import number
+
+CLOSES = 0.5  # of a gap, on a log scale
+Line = Mapping[str, Any]
+
+
+class Tried(NamedTuple):
+    """Counterfactual run of a study: one assumption was changed, all else as it is.
+
+    of: the assumption; what: with its value, in words; source: why it may be so. ratios: ours over the published of each of the study's
+    rows; NaN where a row is not there.
+    """
+
+    of: str
+    what: str
+    source: str
+    ratios: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What counterfactual runs say of a row that is far from the printed number.
+
+    what: the row's. ratio: ours over the published. shown: whether `cause` closes at least CLOSES of the gap and takes no other row of the
+    study further off. cause, source: the change that brings the row nearest, '' for none; changed: the row's ratio with it; harms: rows
+    that it takes further off. tried: assumptions that were changed, one at a time.
+    """
+
+    what: str
+    ratio: float
+    shown: bool
+    cause: str
+    source: str
+    changed: float
+    harms: int
+    tried: int
+
+    def sentence(self) -> str:
+        """Return in words what runs show of the row's difference."""
+        of = f"of {self.tried} {plural(self.tried, 'assumption')}, changed one at a time,"
+        to = f"{self.cause}: {number(self.changed, 3)} times the published"
+        if self.shown:
+            return f"shown by a run: {to}"
+        if not self.cause:
+            return f"{of} none brings it nearer"
+        if _closes(self.ratio, self.changed):
+            return f"{of} none explains it; {to}, but {self.harms} other {plural(self.harms, 'row')} further off"
+        return f"{of} none closes half of the gap; nearest, {to}"
+
+
+def causes(rows: Sequence[Line], tried: Iterable[Tried]) -> list[Cause]:
+    """Return what counterfactual runs say of each row of a study that is farther than NEAR from its printed number.
+
+    rows: of the study, nothing changed. Rows that are set aside are left out. Empty where nothing was tried.
+    """
+    runs = list(tried)
+    ratios = ratios_of(rows)
+    far = [i for i, ratio in enumerate(ratios) if _gap(ratio) > log(NEAR)]
+    return [_cause(i, rows[i], ratios, runs) for i in far] if runs else []
+
+
+def cause_table(found: Iterable[Cause]) -> pd.DataFrame:
+    """Return a study's table of causes, one row a row of the study that is far from the printed number; columns: the fields of `Cause`."""
+    return pd.DataFrame([asdict(each) for each in found])
+
+
+def ratios_of(rows: Iterable[Line]) -> list[float]:
+    """Return ours over the published of each row of a study; NaN for a row without a printed number, and for one that is set aside."""
+    return [nan if set_aside(row) or (ratio := row.get("ratio")) is None else float(ratio) for row in rows]
+
+
+def _cause(i: int, row: Line, ratios: Sequence[float], runs: Sequence[Tried]) -> Cause:
+    def distance(run: Tried) -> tuple[bool, float]:
+        """Least is best: what closes half of the gap at nobody's cost, then by what is left of the gap."""
+        closes = _closes(ratios[i], run.ratios[i]) and not _harmed(i, ratios, run.ratios)
+        return not closes, _gap(run.ratios[i])
+
+    of = len({run.of for run in runs})
+    nearer = [run for run in runs if _gap(run.ratios[i]) < _gap(ratios[i])]
+    if not nearer:
+        return Cause(str(row["what"]), ratios[i], False, "", "", nan, 0, of)
+    best = min(nearer, key=distance)
+    shown, harms = not distance(best)[0], _harmed(i, ratios, best.ratios)
+    return Cause(str(row["what"]), ratios[i], shown, best.what, best.source, best.ratios[i], harms, of)
+
+
+def _gap(ratio: float) -> float:
+    """How far a ratio is from 1 on a log scale; NaN for none, infinite where numbers differ in sign or one is 0."""
+    return nan if isnan(ratio) else abs(log(ratio)) if ratio > 0 else inf
+
+
+def _closes(ratio: float, changed: float) -> bool:
+    """Whether a changed ratio leaves at most CLOSES of the gap, of an infinite one no more than counts as the same."""
+    gap = _gap(ratio)
+    return _gap(changed) <= (log(NEAR) if gap == inf else CLOSES * gap)
+
+
+def _harmed(i: int, ratios: Sequence[float], changed: Sequence[float]) -> int:
+    """How many other rows are further off than NEAR and by more than AGREES further than they were."""
+    return sum(
+        _gap(new) > log(NEAR) and exp(_gap(new)) > (1 + AGREES) * exp(min(_gap(old), 700))
+        for j, (old, new) in enumerate(zip(ratios, changed, strict=True))
+        if j != i and not isnan(old)
+    )
