@@ -57,7 +57,7 @@ def reproduce(
             findings = run_study(one.file, one.file_name, one.printed, folder, on_progress, quick, workers)
             page = pages.write(one, findings, folder)
         title = f"{one.kind} {one.number}: {one.title} ({one.way})"
-        print_table(findings.rows if as_json else pages.readable(findings.rows), title, as_json)
+        print_table(findings.rows if as_json else pages.readable(findings), title, as_json)
         for note in findings.notes:
             err.print(note, highlight=False, markup=False)
         err.print(f"page: {page}")

@@ -45,7 +45,7 @@ def study(
         findings = run_study(own, file.stem, printed, folder, on_progress, quick, workers, dask)
     if named:
         pages.write(named, findings, folder)
-    print_table(findings.rows if as_json else pages.readable(findings.rows), own.title or (named.title if named else file.stem), as_json)
+    print_table(findings.rows if as_json else pages.readable(findings), own.title or (named.title if named else file.stem), as_json)
     for note in findings.notes:
         err.print(note, highlight=False, markup=False)
     err.print(f"result: {folder / file.stem}.json")

@@ -101,7 +101,7 @@ def _lookups(results: Mapping[str, StoredResult]) -> dict[str, Callable[..., obj
     def cell(study: str, what: str, column: str = "ours") -> str:
         """A row's cell as the table below shows it."""
         row(study, what)
-        table = readable(results[study].findings.rows)
+        table = readable(results[study].findings)
         return str(table[table["what"] == what].iloc[0][column])
 
     by_name = {"ours": "ours", "printed": "published", "ratio": "ratio"}

@@ -10,7 +10,8 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.causes import stored_causes
+from chronoscale.harness.study.findings import ASIDE, Findings
 from chronoscale.reports.numbers import MISSING, number
 from chronoscale.reports.table_formats import to_csv, to_markdown
 
@@ -35,8 +36,10 @@ def _between(low: float, mean: float, high: float) -> str:
     return f"{number(low, 3)} to {number(high, 3)}" + ("" if mean != mean else f" (mean {number(mean, 3)})")
 
 
-def readable(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a study's rows for its page: each range in words, such as '1.2 to 3.4 (mean 2)'; rows without ranges stay as they are."""
+def readable(findings: Findings) -> pd.DataFrame:
+    """Return a study's rows for its page: each range in words, such as '1.2 to 3.4 (mean 2)', and before a row's reason what runs show of
+    it; rows without ranges stay as they are."""
+    rows = explained(findings)
     if "published_low" not in rows:
         return rows
 
@@ -55,6 +58,18 @@ def readable(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def explained(findings: Findings) -> pd.DataFrame:
+    """Return a study's rows with why a row is not scored, and what counterfactual runs show of it, before its reason."""
+    rows, said = findings.rows, {cause.what: cause.sentence() for cause in stored_causes(findings)}
+    if ASIDE not in rows and not said:
+        return rows
+    reasons = []
+    for row in rows.to_dict("records"):
+        aside = f"not scored: {row[ASIDE]}" if isinstance(row.get(ASIDE), str) and row[ASIDE] else ""
+        reasons.append(" | ".join(filter(None, (aside, said.get(row["what"]), row["why"]))))
+    return rows.assign(why=reasons).drop(columns=ASIDE, errors="ignore")
+
+
 def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "") -> str:
     """Return the page of one figure or table that `chronoscale reproduce` made: published beside ours, notes, drawings; as Markdown.
 
@@ -67,7 +82,7 @@ def markdown(study: Study, findings: Findings, heading: str = "#", made: str = "
     if printed.remark:
         parts.append(f"Published: {printed.remark}")
     finding, notes = (findings.notes[:1], findings.notes[1:]) if study.kind == "study" else ((), findings.notes)
-    parts += [*finding, to_markdown(readable(findings.rows))]
+    parts += [*finding, to_markdown(readable(findings))]
     parts += [f"- {note}" for note in notes]
     parts += [f"![{one.title}]({one.name}.png)\n\n{one.caption}" for one in findings.drawings]
     text = ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import exp, inf, isnan, log, nan
+from math import inf, isnan, log, nan
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from chronoscale.harness.study.expressions import plural
-from chronoscale.harness.study.findings import AGREES, NEAR, set_aside
+from chronoscale.harness.study.findings import AGREES, CAUSES, NEAR, Findings, set_aside
 from chronoscale.reports.numbers import number
 
 CLOSES = 0.5  # of a gap, on a log scale
@@ -77,6 +77,12 @@ def cause_table(found: Iterable[Cause]) -> pd.DataFrame:
     return pd.DataFrame([asdict(each) for each in found])
 
 
+def stored_causes(findings: Findings) -> list[Cause]:
+    """Return the causes that a study's result holds, none where no assumption was changed."""
+    table = findings.tables.get(CAUSES, pd.DataFrame())
+    return [Cause(**{str(name): value for name, value in line.items()}) for line in table.to_dict("records")]
+
+
 def ratios_of(rows: Iterable[Line]) -> list[float]:
     """Return ours over the published of each row of a study; NaN for a row without a printed number, and for one that is set aside."""
     return [nan if set_aside(row) or (ratio := row.get("ratio")) is None else float(ratio) for row in rows]
@@ -110,8 +116,5 @@ def _closes(ratio: float, changed: float) -> bool:
 
 def _harmed(i: int, ratios: Sequence[float], changed: Sequence[float]) -> int:
     """How many other rows are further off than NEAR and by more than AGREES further than they were."""
-    return sum(
-        _gap(new) > log(NEAR) and exp(_gap(new)) > (1 + AGREES) * exp(min(_gap(old), 700))
-        for j, (old, new) in enumerate(zip(ratios, changed, strict=True))
-        if j != i and not isnan(old)
-    )
+    pairs = [(_gap(old), _gap(new)) for j, (old, new) in enumerate(zip(ratios, changed, strict=True)) if j != i]
+    return sum(new > log(NEAR) and new > old + log(1 + AGREES) for old, new in pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 from chronoscale.errors import UserError
@@ -44,7 +44,8 @@ def counterfactual_runs(
     known = {each.name: each for each in ASSUMPTIONS}
     for (name, at), changed in assumed.items():
         with_it = [changed.get(task.point, usual[task.point]) for task in grids.tasks]
-        if (ratios := _ratios(study, rows, {**names, **grids.evaluated(with_it)})) is not None:
+        ratios = _ratios(study, rows, {**names, **grids.evaluated(with_it)})
+        if _differ(ratios, rows):
             yield Tried(name, f"{name} {known[name].shown(at)}", known[name].source, ratios)
     for i, each in enumerate((*paper_file(study.paper).counterfactuals, *study.counterfactuals)):
         with place(f"counterfactuals[{i}]"):
@@ -55,7 +56,8 @@ def counterfactual_runs(
                     continue  # nothing that it changes is there
                 what, source = filled(each.what, turn), filled(each.source, turn)
                 on_progress(f"counterfactual: {what}")
-                if (ratios := _ratios(study, rows, {**other, **grid.evaluated(evaluate(grid.tasks))})) is not None:
+                ratios = _ratios(study, rows, {**other, **grid.evaluated(evaluate(grid.tasks))})
+                if _differ(ratios, rows):
                     yield Tried(str(each.what), what, source, ratios)
 
 
@@ -64,15 +66,20 @@ def _changed(study: StudyFile, printed: Printed | None, each: CounterfactualKeys
     settings = {name: value(given, turn) for name, given in each.settings.items()}
     if each.testbed:
         settings[TESTBED] = json.dumps({name: value(given, turn) for name, given in each.testbed.items()})
-    return names_of(study, False, printed, each.names), settings
+    return names_of(study, False, printed, {name: value(given, turn) for name, given in each.names.items()}), settings
 
 
-def _ratios(study: StudyFile, rows: Sequence[Line], names: dict[str, Any]) -> list[float] | None:
-    """Return ours over the published of the study's rows with other points, in the rows' order; None where they cannot be made."""
+def _differ(ratios: Sequence[float], rows: Sequence[Line]) -> bool:
+    """Whether a change does something to a row."""
+    return any(new != old for new, old in zip(ratios, ratios_of(rows), strict=True) if not isnan(new))
+
+
+def _ratios(study: StudyFile, rows: Sequence[Line], names: dict[str, Any]) -> list[float]:
+    """Return ours over the published of the study's rows with other points, in the rows' order; NaN where they cannot be made."""
     try:
         others = rows_of(study, names)
     except UserError:
-        return None
+        return [nan] * len(rows)
     of: dict[str, list[float]] = {}
     for row, ratio in zip(others, ratios_of(others), strict=True):
         of.setdefault(str(row["what"]), []).append(ratio)

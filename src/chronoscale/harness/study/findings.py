@@ -21,6 +21,7 @@ NAN = float("nan")
 UNKNOWN = "not established"
 SOLVED = "solved from the printed numbers"  # of a reason that explains what it was made from
 NOT_PRINTED = "not printed in the paper"
+CAUSES = "causes"  # a table of what runs show of rows far from the printed number (`study.causes.cause_table`)
 ASIDE = "aside"  # column of a row that is not scored: why, such as what it assumes otherwise
 AGREES = 0.05  # of the published: no difference to explain
 NEAR = 1.25  # times the published, or a part of it: counted as the same

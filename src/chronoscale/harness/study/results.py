@@ -13,12 +13,11 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
-from chronoscale.harness.study.findings import Findings
+from chronoscale.harness.study.findings import CAUSES, Findings
 from chronoscale.harness.study.study_file import Way
 from chronoscale.reports.table_formats import to_csv
 
 CONCLUSIONS = "conclusions"  # a table of them (`study.conclusions.conclusion_table`)
-CAUSES = "causes"  # a table of them (`study.causes.cause_table`)
 KEPT = (CONCLUSIONS, CAUSES)  # tables that are stored with the rows
 
 

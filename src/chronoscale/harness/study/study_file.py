@@ -75,7 +75,7 @@ class CounterfactualKeys(Repeated):
 
     what: str = Field("", description="template: the change in words")
     source: str = Field("", description="template: why the value may be so, and where that is from")
-    names: Mapping[str, Any] = Field({}, description="constants of the study or of its paper, in place of those in the files")
+    names: Mapping[str, Expression] = Field({}, description="constants of the study or of its paper -> expression")
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
     settings: Mapping[str, Expression] = Field({}, description="settings of all simulated points -> expression")
 

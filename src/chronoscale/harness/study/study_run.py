@@ -17,9 +17,9 @@ from chronoscale.harness.study.conclusions import Claim, answer, conclusion_char
 from chronoscale.harness.study.counterfactuals import counterfactual_runs
 from chronoscale.harness.study.evaluation import evaluated
 from chronoscale.harness.study.expressions import Names, filled, value
-from chronoscale.harness.study.findings import NAN, Findings, Told
+from chronoscale.harness.study.findings import CAUSES, NAN, Findings, Told
 from chronoscale.harness.study.point import Points, Record, StudyResult
-from chronoscale.harness.study.results import CAUSES, CONCLUSIONS, store
+from chronoscale.harness.study.results import CONCLUSIONS, store
 from chronoscale.harness.study.study_file import ClaimKeys, Note, StudyFile, Table, paper_file
 from chronoscale.harness.study.study_grids import StudyGrids, names_of
 from chronoscale.harness.study.study_rows import lines, place, rows_of, turns
@@ -43,7 +43,8 @@ def run_study(
     Points are kept in `<name>.points`, so that a second run goes on.
     """
     points = folder / f"{name}.points"
-    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points, dask))
+    explains = printed is not None and not quick
+    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points, dask, explains))
 
 
 def run(
@@ -55,12 +56,14 @@ def run(
     workers: int = 1,
     folder: Path | None = None,
     dask: str | None = None,
+    explains: bool = False,
 ) -> Findings:
     """Evaluate the points of a study's grids and return its rows, tables, notes and drawings; `run_study` also writes them.
 
     name: of its drawings' files. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line for each
     point that is done. quick: a subset of the points. workers: processes. folder: of points that an earlier run left, None: none. dask:
-    address of a scheduler whose workers simulate. Raises UserError for what the study file has wrong, and as `evaluated`.
+    address of a scheduler whose workers simulate. explains: whether rows that are far from the printed number are looked through under one
+    changed assumption at a time. Raises UserError for what the study file has wrong, and as `evaluated`.
     """
     names = names_of(study, quick, printed)
     grids = StudyGrids.of(study, names)
@@ -75,7 +78,7 @@ def run(
             claims += _claims(claim, names)
     answered = answer(claims, folder, quick, on_progress)
     tables = {CONCLUSIONS: conclusion_table(answered)}
-    if printed is not None and not quick:
+    if explains:
         assumed = all_under_assumptions(grids.tasks, on_progress, workers, folder)
         runs = counterfactual_runs(study, printed, grids, results, rows, assumed, evaluate, on_progress)
         tables[CAUSES] = cause_table(causes(rows, runs))

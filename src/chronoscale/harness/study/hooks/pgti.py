@@ -61,10 +61,15 @@ def waiting_s(replayed: Replayed) -> float:
 
 
 def prepare_s(replayed: Replayed) -> float:
-    """Return the simulated seconds of preparation before the first epoch, a metric of PGT-I's studies."""
+    """Return the simulated seconds of preparation before the first epoch, a metric of PGT-I's studies.
+
+    With a point's setting `reads`, B/s, also those in which a rank reads the file of readings that it prepares.
+    """
     costs = replayed.testbed.costs(replayed.point, replayed.cluster)
     before = replayed.testbed.planner(replayed.point).prepare(replayed.workload, replayed.point.gpus, costs)
-    return replay(before, replayed.cluster, costs).span_ns / 1e9
+    rate, data = replayed.point.setting("reads"), replayed.workload.signal
+    reading = 0.0 if rate is None else np.int64(data.steps) * data.sensors * VALUE / rate
+    return replay(before, replayed.cluster, costs).span_ns / 1e9 + float(reading)
 
 
 def device_gib(replayed: Replayed) -> float:

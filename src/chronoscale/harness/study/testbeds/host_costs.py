@@ -30,10 +30,10 @@ class Rates:
 
     sample: neighbours sampled/s. gather: bytes/s of scattered rows that the host copies into one buffer, of features and node memory.
     distinct: ids/s that the host looks through for repeated ones. bus: bytes/s of PCIe. launch_s: seconds to start a kernel. efficiency:
-    share of the datasheet's peak that kernels reach. operators: how many times as long layers take without FAST's thread-efficient
-    operators (§5). bound: how many times as fast sampling threads are that are bound to cores. beforehand: whether an epoch's time includes
-    sampling all its batches before the first, for caches that look ahead. near: how many times as fast node memory is copied where it all
-    fits the CPU's last cache (`L3`).
+    share of the datasheet's peak that kernels reach, None: each kind of work its own. operators: how many times as long layers take without
+    FAST's thread-efficient operators (§5). bound: how many times as fast sampling threads are that are bound to cores. beforehand: whether
+    an epoch's time includes sampling all its batches before the first, for caches that look ahead. near: how many times as fast node memory
+    is copied where it all fits the CPU's last cache (`L3`).
     """
 
     sample: float = 1e9
@@ -41,7 +41,7 @@ class Rates:
     distinct: float = DISTINCT
     bus: float = BUS
     launch_s: float = 5e-6
-    efficiency: float = EFFICIENCY
+    efficiency: float | None = EFFICIENCY
     operators: float = 1.0
     bound: float = 1.0
     beforehand: bool = False
@@ -85,7 +85,8 @@ class ServerCosts:
     def assumed(self) -> Mapping[Assumed, float]:
         """Rates of the host, and the share of the peak that kernels reach, which a study takes for granted."""
         rates = self.rates
-        return {"efficiency": rates.efficiency, "sample": rates.sample, "gather": rates.gather, "distinct": rates.distinct}
+        host: dict[Assumed, float] = {"sample": rates.sample, "gather": rates.gather, "distinct": rates.distinct}
+        return host if rates.efficiency is None else {"efficiency": rates.efficiency, **host}
 
     def assuming(self, what: Assumed, value: float) -> ServerCosts:
         """Return the costs with another rate of the host, or share of the peak. Raises ValueError for anything else."""

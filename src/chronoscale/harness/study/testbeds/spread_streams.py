@@ -17,6 +17,7 @@ from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.study.testbeds.host_costs import Rates, ServerCosts
 from chronoscale.reports.published import published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
@@ -58,9 +59,9 @@ class SpreadStreams(BaseModel):
 
     mails: messages that a node's mailbox holds. trains, tests: shares of the events. fanout: sampled neighbours, by data set. skew:
     exponent of Zipf's law for the ends of events. pairs: distinct (src, dst), by data set. apart: how many times fewer events a node some
-    streams have. Settings of a point: `divisor`: how many times smaller the stream is than published; `batch`: events a GPU and step;
-    `least`: steps planned; `tests`: inference instead of training; `pipelined`: False: a strategy that overlaps does not; and those of
-    `sharing_of`.
+    streams have. host: rates at which hosts sample and copy, None: at the rate of the bus. Settings of a point: `divisor`:
+    how many times smaller the stream is than published; `batch`: events a GPU and step; `least`: steps planned; `tests`: inference instead
+    of training; `pipelined`: False: a strategy that overlaps does not; and those of `sharing_of`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,6 +77,7 @@ class SpreadStreams(BaseModel):
     skew: float
     pairs: Mapping[str, int]
     apart: Mapping[str, int]
+    host: Rates | None = None
 
     def counts(self, dataset: str) -> dict[str, int]:
         """Return nodes, edges, node_width and edge_width (features) that MemShare's Table 2 prints of a data set."""
@@ -91,6 +93,11 @@ class SpreadStreams(BaseModel):
         nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
         pairs = min(max(self.pairs[dataset] // divisor, nodes), nodes * (nodes - 1) // 2, events)
         return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=dataset)
+
+    @property
+    def streams(self) -> str:
+        """Return what generated streams depend on besides data set and divisor, as JSON."""
+        return self.model_dump_json(include={"paper", "skew", "pairs", "apart"})
 
     def steps(self, point: StudyPoint) -> int:
         """Return how many optimiser steps the paper's epoch has at a point of MemShare's studies.
@@ -131,7 +138,9 @@ class SpreadStreams(BaseModel):
         return planner
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
-        return DatasheetCosts(cluster.device)
+        if self.host is None:
+            return DatasheetCosts(cluster.device)
+        return ServerCosts(replace(self.host, efficiency=None), efficient=True, other=cluster.device)
 
     def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
         return step_s(schedule, trace, point.setting("tests", False)) * self.steps(point)
@@ -154,7 +163,7 @@ def stream(testbed: SpreadStreams, dataset: str, divisor: int) -> EventStream:
 
     dataset: its name. divisor: how many times smaller than published.
     """
-    place = (testbed.paper, dataset, divisor)
+    place = (testbed.streams, dataset, divisor)
     if place not in _MADE:
         _MADE[place] = EventStream.from_blocks(list(testbed.generator(dataset, divisor)))
     return _MADE[place]
@@ -165,7 +174,7 @@ def prepared(testbed: SpreadStreams, dataset: str, divisor: int) -> PreparedStre
 
     dataset: its name. divisor: how many times smaller than published.
     """
-    place = (testbed.paper, dataset, divisor)
+    place = (testbed.streams, dataset, divisor)
     if place not in _PREPARED:
         _PREPARED[place] = PreparedStream.of(stream(testbed, dataset, divisor), Protocol())
     return _PREPARED[place]
