@@ -77,7 +77,7 @@ class CounterfactualKeys(Repeated):
     source: str = Field("", description="template: why the value may be so, and where that is from")
     names: Mapping[str, Expression] = Field({}, description="constants of the study or of its paper -> expression")
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
-    settings: Mapping[str, Expression] = Field({}, description="settings of all simulated points -> expression")
+    settings: Mapping[str, Expression] = Field({}, description="settings of all points that are not executed -> expression")
 
 
 class Note(Repeated):

@@ -40,7 +40,7 @@ class StudyGrids(NamedTuple):
 
     @classmethod
     def of(cls, study: StudyFile, names: Names, changed: Settings | None = None) -> StudyGrids:
-        """Return the points of a study's grids. names: as `names_of`. changed: settings to give to every point that is simulated. Raises
+        """Return the points of a study's grids. names: as `names_of`. changed: settings to give to every point that is not executed. Raises
         UserError for what the study file has wrong."""
         shared = paper_file(study.paper)
         read = {*words(study.model_dump()), *words(shared.model_dump())}
@@ -61,5 +61,5 @@ class StudyGrids(NamedTuple):
 
 
 def _changed(point: StudyPoint, study: StudyFile, settings: Settings) -> StudyPoint:
-    """Return a point with other settings, which only simulated ones read."""
-    return point.having(settings) if settings and point.setting("runner", study.runner) == "sweep" else point
+    """Return a point with other settings; one that is executed stays as it is."""
+    return point if point.setting("runner", study.runner) == "train" else point.having(settings)

@@ -99,10 +99,11 @@ def _together(block: Int64, warp: Int64, step: Int64, sector: Int64) -> Reads:
     return Reads(touched // (steps * warps * sectors), touched % sectors, np.zeros(touched.size, np.bool_), SECTOR)
 
 
-def hit_rates(reads: Reads, gpu: Gpu = A100) -> Hits:
+def hit_rates(reads: Reads, gpu: Gpu = A100, warm: bool = False) -> Hits:
     """Model which reads hit a GPU's L1 and L2 by least recent use, for FAST's Tables 2 and 5.
 
-    L1's rate is of reads alone, without atomics; L2's of what missed L1, and of atomics.
+    L1's rate is of reads alone, without atomics; L2's of what missed L1, and of atomics. warm: whether the kernel before has written all
+    that is read, in order, so that L2 has the last of it.
     """
     sm, turn = reads.block % gpu.sms, np.empty(reads.block.size, np.int64)
     by_sm = np.argsort(sm, kind="stable")
@@ -113,7 +114,9 @@ def hit_rates(reads: Reads, gpu: Gpu = A100) -> Hits:
     read = ~atomic
     beyond = np.ones(unit.size, np.bool_)
     beyond[read] = ~_found(unit[read], sm[read], gpu.sms, gpu.l1, reads.size)
-    second = _found(unit[beyond], np.zeros(int(beyond.sum()), np.int32), 1, gpu.l2, reads.size)
+    before = np.unique(unit) if warm else unit[:0]
+    asked = np.concatenate([before, unit[beyond]])
+    second = _found(asked, np.zeros(asked.size, np.int32), 1, gpu.l2, reads.size)[before.size :]
     return Hits(_mean(~beyond[read]), _mean(second))
 
 

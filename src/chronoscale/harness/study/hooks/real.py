@@ -140,6 +140,17 @@ def increments(points: Points) -> Why:
     return why
 
 
+def flops_with_halo(replayed: Replayed) -> float:
+    """Return the flops of GraphConv in a simulated epoch as if ranks convolved the remote rows that they read, too; a metric of Figure 11.
+
+    A remote row has as many edges as a rank's own on average. The same as metric `flops` where the vertices are not parted.
+    """
+    convolved = np.isin(replayed.schedule.op, [Op.AGGREGATE, Op.INCREMENT])
+    cut = replayed.workload.partition
+    share = float(cut.halo.sum() / cut.rows.sum()) if cut is not None else 0.0
+    return float(replayed.schedule.flops[convolved].sum()) * (1 + share)
+
+
 def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequence[str]) -> list[dict[str, object]]:
     """Return the rows of REAL's Figure 13: the speed-up over PSG (snapshot groups dealt to ranks) with each part of REAL.
 
