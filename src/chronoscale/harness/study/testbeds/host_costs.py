@@ -62,15 +62,17 @@ def _server(bus: float, launch_s: float) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ServerCosts:
-    """Cost model of FAST's studies: a datasheet's roofline on the GPU, a study's assumed rates on the host.
+    """Cost model of FAST's and MemShare's studies: a datasheet's roofline on the GPU, a study's assumed rates on the host.
 
     On the host sampling takes as long as its sampled neighbours over a rate, and, where each row is sent once a batch, as looking through
     its ids; copies (GATHER, MEMORY_READ, MEMORY_WRITE) take their bytes over a rate. efficient: whether layers have FAST's thread-efficient
-    operators. other: the device, None: that of the rates.
+    operators. feeds: whether schedules say how a host feeds batches (`StreamFeeding`), MemShare's do not. other: the device, None: that of
+    the rates.
     """
 
     rates: Rates
     efficient: bool = False
+    feeds: bool = True
     other: Device | None = None
 
     @property
@@ -132,10 +134,13 @@ class ServerCosts:
         return ns / 1e9, source
 
     def _host(self, schedule: Schedule, rows: Ints) -> Floats:
-        rates, feeding = self.rates, StreamFeeding.of(schedule)
+        rates = self.rates
         if Op(schedule.op[rows[0]]) is not Op.SAMPLE:
             near = rates.near if Op(schedule.op[rows[0]]) is not Op.GATHER and schedule.host <= L3 else 1.0
             return np.asarray(schedule.bytes[rows] / (rates.gather * near), np.float64)
+        if not self.feeds:
+            return np.asarray(schedule.edges[rows] / rates.sample, np.float64)
+        feeding = StreamFeeding.of(schedule)
         seconds = schedule.edges[rows] / (rates.sample * (rates.bound if feeding.bound else 1.0))
         if feeding.placement and PLACEMENTS[feeding.placement].dynamic and not rates.beforehand:
             seconds = np.where(schedule.layer[rows] == 0, 0.0, seconds)  # what is sampled before the epoch

@@ -140,7 +140,7 @@ class SpreadStreams(BaseModel):
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:
         if self.host is None:
             return DatasheetCosts(cluster.device)
-        return ServerCosts(replace(self.host, efficiency=None), efficient=True, other=cluster.device)
+        return ServerCosts(replace(self.host, efficiency=None), efficient=True, feeds=False, other=cluster.device)
 
     def epoch_s(self, point: StudyPoint, schedule: Schedule, trace: Trace) -> float:
         return step_s(schedule, trace, point.setting("tests", False)) * self.steps(point)
