@@ -92,6 +92,18 @@ def test_the_command_says_what_holds(results, capsys):
     assert real["order"] == pytest.approx(1 / 3) and every["order"] is None
 
 
+def test_the_page_says_how_long_it_took(results):
+    """All results, also one without a printed number; which is longest, and whose minutes are a part."""
+    store("figure-4", "simulated", False, results.parent, lambda: Findings(pd.DataFrame([beside("open", float("nan"), 1.0, "")])))
+    for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "resumed": 7})):
+        path = results.with_name(f"{name}.json")
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    said = "Making the 3 results took 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among these"
+    assert f"\n\n{said}, as an earlier run had left points.\n\n" in page(scorecards(Path("results")))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "resumed": 0}))
+    assert "REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
+
+
 def test_a_changed_row_changes_what_is_said(results, capsys):
     stored = json.loads(results.read_text())
     stored["rows"][0] |= {"ours": 1.9, "ratio": 0.95}

@@ -103,10 +103,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made."""
+    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made. runs: all of
+    its studies that have a result."""
 
     paper: str
     figures: Sequence[tuple[Study, StoredResult, Score]]
+    runs: Sequence[tuple[Study, StoredResult]]
 
     @property
     def score(self) -> Score:
@@ -123,18 +125,17 @@ class Scorecard:
 def scorecards(results: Path) -> list[Scorecard]:
     """Return the scorecards of all papers that have a result with printed numbers. results: folder with `<paper>/<study>.json`. Raises
     UserError for a damaged file, and where there is no result at all."""
-    cards = [Scorecard(paper, list(_figures(paper, results))) for paper in PAPERS]
+    cards = [_card(paper, results) for paper in PAPERS]
     if not any(card.figures for card in cards):
         raise UserError(f"{results}: no result of a study; `chronoscale reproduce PAPER --all --out {results}` makes a paper's")
     return [card for card in cards if card.figures]
 
 
-def _figures(paper: str, results: Path) -> Iterator[tuple[Study, StoredResult, Score]]:
-    for study in registry.of(paper):
-        if (path := results / paper / f"{study.file_name}.json").is_file():
-            result = load_result(path)
-            if rows := list(_rows(study, result)):
-                yield study, result, Score(rows)
+def _card(paper: str, results: Path) -> Scorecard:
+    paths = [(study, results / paper / f"{study.file_name}.json") for study in registry.of(paper)]
+    runs = [(study, load_result(path)) for study, path in paths if path.is_file()]
+    scores = [(study, result, Score(list(_rows(study, result)))) for study, result in runs]
+    return Scorecard(paper, [figure for figure in scores if figure[2].rows], runs)
 
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:

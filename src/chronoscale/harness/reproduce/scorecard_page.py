@@ -7,6 +7,7 @@ from math import isnan
 
 import pandas as pd
 
+from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.scorecard import RANKED, VERDICTS, Score, Scorecard, ScoredRow
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.reports.numbers import MISSING, number
@@ -58,6 +59,7 @@ def summary(cards: Sequence[Scorecard]) -> pd.DataFrame:
 def page(cards: Sequence[Scorecard]) -> str:
     """Return the page of all papers, Markdown: two sentences each, a table of papers, reversed comparisons, figures, and the rules."""
     parts = [HEAD, *(f"- {' '.join(sentences(card))}" for card in cards), to_markdown(_shown(summary(cards)))]
+    parts.append(minutes_sentence([run for card in cards for run in card.runs]))
     turned = [row for card in cards for row in card.score.of("reversed")]
     parts += ["## What is reversed?", to_markdown(pd.DataFrame(list(map(_reversed, turned)))) if turned else "Nothing."]
     parts.append(RULES)

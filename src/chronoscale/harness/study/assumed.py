@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chronoscale.errors import UserError
 from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.study.code import code_digest
 from chronoscale.harness.study.evaluation import scenario_of, testbed
 from chronoscale.harness.study.findings import Told
 from chronoscale.harness.study.point import Assumed, StudyPoint, StudyResult, content_key
@@ -78,7 +79,7 @@ def all_under_assumptions(
 
 
 def _key(task: Task) -> str:
-    return content_key(task.key, PLACES, [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS])
+    return content_key(task.key, PLACES, [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS], code_digest(__name__))
 
 
 def _load(path: Path) -> dict[Assumed, StudyResult]:

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter
 
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.simulate.trials import Trials, simulate_trials
+from chronoscale.harness.study.code import code_digest
 from chronoscale.harness.study.evaluation import scenario_of
 from chronoscale.harness.study.findings import NAN, Told
-from chronoscale.harness.study.point import Record
+from chronoscale.harness.study.point import Record, content_key
 from chronoscale.harness.study.task import Task
 from chronoscale.reports.charts.bands import Band, bands
 from chronoscale.reports.charts.drawing import Drawing
@@ -119,8 +120,10 @@ def answer(claims: Iterable[Claim], folder: Path | None, quick: bool, on_progres
 
 
 def _key(claim: Claim, draws: int) -> str:
-    ranges = tuple(f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS)
-    return Task(claim.faster.point, "sweep", f"{draws} draws against {Task(claim.slower.point, 'sweep', '', (), ()).key}", ranges, ()).key
+    """Return the file name of a claim's conclusion. Keys of tasks are of the code that evaluates points; what draws is of this module's."""
+    ranges = [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS]
+    points = [Task(record.point, "sweep", "", (), ()).key for record in (claim.faster, claim.slower)]
+    return content_key(points, draws, ranges, code_digest(__name__))
 
 
 def _conclude(claim: Claim, draws: int) -> Conclusion:

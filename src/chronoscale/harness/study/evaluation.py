@@ -13,12 +13,12 @@ from pathlib import Path
 from chronoscale.errors import UserError, unknown
 from chronoscale.harness.runs.run_folder import write_text
 from chronoscale.harness.study.findings import Told
+from chronoscale.harness.study.origin import EXPERIMENT, TESTBEDS
 from chronoscale.harness.study.point import StudyPoint, StudyResult
 from chronoscale.harness.study.replay import PointInputs, Testbed, measure
 from chronoscale.harness.study.stored_values import plain, restored
 from chronoscale.harness.study.study_file import paper_file
 from chronoscale.harness.study.task import Task, hooked
-from chronoscale.harness.study.testbeds.experiments import ExperimentTestbed
 from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.simulator import presets
 from chronoscale.simulator.uncertainty.scenario import Scenario
@@ -34,7 +34,14 @@ def testbed(point: StudyPoint) -> Testbed:
     A point with a setting `experiment` is planned from those keys, any other as its paper's `paper.yaml` says. Raises UserError where there
     is neither.
     """
-    return ExperimentTestbed() if point.setting("experiment") else of_paper(point.paper, point.setting(TESTBED, "{}"))
+    return of_experiments() if point.setting(EXPERIMENT) else of_paper(point.paper, point.setting(TESTBED, "{}"))
+
+
+@cache
+def of_experiments() -> Testbed:
+    """Return the testbed of points that are planned from an experiment file's keys; only studies that have some import it."""
+    bed: Testbed = import_module(f"{TESTBEDS}.{EXPERIMENT}s").ExperimentTestbed()
+    return bed
 
 
 @cache
@@ -46,7 +53,7 @@ def of_paper(paper: str, changed: str = "{}") -> Testbed:
     given = {**paper_file(paper).testbed, **json.loads(changed)}
     if (family := given.pop("family", "")) == "":
         raise UserError(f"paper '{paper}': no testbed; give the grid an axis `experiment`, with an experiment file's keys")
-    bed: Testbed = import_module(f"chronoscale.harness.study.testbeds.{family}").testbed(paper, **given)
+    bed: Testbed = import_module(f"{TESTBEDS}.{family}").testbed(paper, **given)
     return bed
 
 
@@ -102,7 +109,7 @@ class SentPoint:
     def of(cls, task: Task) -> SentPoint:
         """Read the files that a point names. Raises UserError as its testbed."""
         point = task.point
-        named = point.setting("experiment") or presets.is_file(point.cluster) or names_file(point.strategy)
+        named = point.setting(EXPERIMENT) or presets.is_file(point.cluster) or names_file(point.strategy)
         return cls(task, PointInputs.of(point, testbed(point)) if named else None)
 
     def measure(self) -> StudyResult:
@@ -116,9 +123,10 @@ def evaluated(
 ) -> list[StudyResult]:
     """Evaluate all points of a study, in parallel processes, and return their results in the order of `tasks`.
 
-    on_progress: gets a line for each point that is done. workers: processes. folder: keeps a file a point, and results already there are
-    read instead of made again; None: nothing is kept. dask: address of a scheduler whose workers simulate; what is trained or counted stays
-    here. Raises as `sweep`; what was done by then stays in the folder.
+    on_progress: gets a line for each point that is done. workers: processes; what is trained, and timed with it, comes after all else, one
+    point at a time. folder: keeps a file a point, and results already there are read instead of made again; None: nothing is kept. dask:
+    address of a scheduler whose workers simulate; what is trained or counted stays here. Raises as `sweep`; what was done by then stays in
+    the folder.
     """
     results: dict[int, StudyResult] = {}
     if folder is not None:
@@ -140,7 +148,8 @@ def evaluated(
             with suppress(UserError):  # of data that are not there: `evaluate` below says it
                 sent[i] = SentPoint.of(task)
         sweep(SentPoint.measure, sent, take, dask=dask)
-    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results}, take, workers)
+    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results and task.runner != "train"}, take, workers)
+    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results}, take)
     return [results[i] for i in range(len(tasks))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class StoredResult:
 
     way: 'executed', 'simulated', 'counted' or 'modelled'. made: ISO date. minutes, environment (device, versions, commit): of the run that
     wrote it. resumed: how many points an earlier run had left, whose minutes and commit are not among these. quick: whether only a subset
-    of points ran.
+    of points ran. made_of: digests of its files, code and data (`origin.Origin`), by name; empty in results of before these were recorded.
     """
 
     study: str
@@ -38,13 +38,17 @@ class StoredResult:
     environment: Mapping[str, str]
     findings: Findings
     resumed: int = 0
+    made_of: Mapping[str, str] = field(default_factory=dict)
 
 
-def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings]) -> Findings:
+def store(
+    name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Findings], made_of: Mapping[str, str] | None = None
+) -> Findings:
     """Run a study and write what it finds into a folder: `<name>.json`, a CSV a table, an SVG and a PNG a drawing.
 
     name: of the study, such as 'figure-8'. way: how its numbers are made, such as 'simulated'. quick: whether `run` evaluates only a
-    subset. run: does the work; its findings are returned. Raises UserError where a quick result would replace a whole one.
+    subset. run: does the work; its findings are returned. made_of: digests of what it is made of, by name.
+    Raises UserError where a quick result would replace a whole one.
     """
     import torch  # noqa: PLC0415 (for its version)
 
@@ -63,6 +67,7 @@ def store(name: str, way: Way, quick: bool, folder: Path, run: Callable[[], Find
         write_text(folder / f"{drawing.name}.svg", drawing.svg)
         (folder / f"{drawing.name}.png").write_bytes(drawing.png)
     made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "resumed": findings.resumed, "quick": quick}
+    made["made_of"] = dict(made_of or {})
     rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
     text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
     for kept in KEPT:
@@ -90,6 +95,7 @@ def load_result(path: Path) -> StoredResult:
             data["environment"],
             findings,
             data.get("resumed", 0),
+            data.get("made_of", {}),
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a study's result: {type(error).__name__}: {error}") from None

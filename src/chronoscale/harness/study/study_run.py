@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from chronoscale.harness.study.counterfactuals import counterfactual_runs
 from chronoscale.harness.study.evaluation import evaluated
 from chronoscale.harness.study.expressions import Names, filled, value
 from chronoscale.harness.study.findings import CAUSES, NAN, Findings, Told
+from chronoscale.harness.study.origin import Origin
 from chronoscale.harness.study.point import Points, Record, StudyResult
 from chronoscale.harness.study.results import CONCLUSIONS, store
 from chronoscale.harness.study.study_file import ClaimKeys, Note, StudyFile, Table, paper_file
@@ -43,8 +45,12 @@ def run_study(
     Points are kept in `<name>.points`, so that a second run goes on.
     """
     points = folder / f"{name}.points"
-    explains = printed is not None and not quick
-    return store(name, study.way, quick, folder, lambda: run(study, name, printed, on_progress, quick, workers, points, dask, explains))
+    made_of, explains = asdict(Origin.of(study)), printed is not None and not quick
+
+    def make() -> Findings:
+        return run(study, name, printed, on_progress, quick, workers, points, dask, explains)
+
+    return store(name, study.way, quick, folder, make, made_of)
 
 
 def run(

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from importlib.metadata import version
 from inspect import getmembers, isclass, isfunction
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 from chronoscale.errors import UserError
+from chronoscale.harness.study.origin import HOOKS, point_origin
 from chronoscale.harness.study.point import StudyPoint, content_key
 from chronoscale.harness.study.study_file import Runner, paper_file
-
-HOOKS = "chronoscale.harness.study.hooks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +33,11 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Return the file name under which the point's result is kept: it changes with the point, the testbed and the version, and with
-        the machine of what is executed."""
+        """Return the file name under which the point's result is kept: it changes with the point, the testbed, the code and the data, and
+        with the machine of what is executed."""
         machine = (_machine(),) if self.runner == "train" else ()
-        return content_key(asdict(self), dict(paper_file(self.point.paper).testbed), version("chronoscale"), *machine)
+        testbed = dict(paper_file(self.point.paper).testbed)
+        return content_key(asdict(self), testbed, *point_origin(self.point.axes, testbed, self.hooks), *machine)
 
 
 def _machine() -> dict[str, str]:

@@ -1,0 +1,24 @@
+"""Minutes: how long the studies of papers took, in a sentence, from their stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronoscale.harness.reproduce.registry import Study
+from chronoscale.harness.study.expressions import plural
+from chronoscale.harness.study.results import StoredResult
+from chronoscale.reports.published import published
+
+
+def minutes_sentence(runs: Sequence[tuple[Study, StoredResult]]) -> str:
+    """Return how many minutes studies took together, which took longest, and of how many only a part is counted, as they took up points
+    of an earlier run. runs: studies with their results, at least one."""
+    study, longest = max(runs, key=lambda run: run[1].minutes)
+    together = sum(result.minutes for _, result in runs)
+    partial = sum(result.resumed > 0 for _, result in runs)
+    name = f"{published(study.paper).name}'s {study.kind} {study.number}"
+    beside = f"; of {partial} only a part is among these, as an earlier run had left points" if partial else ""
+    return (
+        f"Making the {len(runs)} {plural(len(runs), 'result')} took {together:.0f} minutes, one after another; the longest, {name}, "
+        f"{longest.minutes:.1f}{beside}."
+    )
