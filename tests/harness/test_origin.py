@@ -18,6 +18,7 @@ from chronoscale.harness.study.task import Task
 MODULES = {
     "__init__.py": "",
     "a.py": '"""Prose."""\nfrom chronoscale.deep import b\n\n\ndef f(x):\n    """More of it."""\n    return x + 1  # a comment\n',
+    "deep/__init__.py": "",
     "deep/b.py": "import chronoscale.c\nENTRY = 'chronoscale.late'\n",
     "c.py": "def g():\n    from chronoscale import inner\n    return inner.ONE\n",
     "inner.py": "import os\nONE = 1\n",
@@ -66,6 +67,7 @@ def package(tmp_path, monkeypatch):
         ("late.py", "", "B = 1"),
         ("several/x.py", "", "B = 1"),
         ("__init__.py", "", "B = 1"),
+        ("deep/__init__.py", "", "B = 1"),
         ("cuda_ext/csrc/cpu/one.cpp", "one", "two"),
         ("simulator/clusters/one.yaml", "1", "2"),
     ],
@@ -89,6 +91,7 @@ def test_prose_and_what_is_not_imported_are_not(package, change):
     assert package(*change) == package()
 
 
+@pytest.mark.slow
 def test_every_module_that_is_loaded_is_in_the_digest():
     """Of what one process has imported to evaluate points, against what is found without importing."""
     script = "import sys, chronoscale.harness.study.evaluation; print(*(n for n in sys.modules if n.startswith('chronoscale')))"

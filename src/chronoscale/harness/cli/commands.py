@@ -80,7 +80,7 @@ class Commands(LazyGroup):
         "kineto": Entry(f"{_HERE}.kineto:kineto", "Read traces of torch.profiler: a table by name, a trace, samples, costs."),
         "demo": Entry(f"{_HERE}.demo:demo", "The whole loop on generated data. Two minutes on two cores."),
         "reproduce": Entry(
-            f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours. Without a number: what there is."
+            f"{_HERE}.reproduce:reproduce", "A paper's figure or table, published beside ours; `all`: whatever is not up to date."
         ),
         "study": Entry(f"{_HERE}.study:study", "Run a study file: a grid of points, and rows, tables and drawings of them. Resumable."),
         "strategies": Entry(f"{_HERE}.strategies:strategies", "Strategies by name, with their source."),
