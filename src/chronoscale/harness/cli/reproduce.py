@@ -26,7 +26,10 @@ def reproduce(
     out: Results = RESULTS,
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
-        Path | None, typer.Option(help="Write the page, of all results that are in OUT, to this file.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Write the page, of all results that are in OUT, to this file: Markdown; of all papers HTML, too.", show_default=False
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes that work on points.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A subset, named in the notes.")] = False,
@@ -42,6 +45,8 @@ def reproduce(
         if asked or everything:
             raise UserError("say of which paper: chronoscale reproduce PAPER; without one it prints what stored results say of all")
         return _score(out, into, as_json)
+    if into is not None and is_html(into):
+        raise UserError(f"{into}: a paper's page is Markdown, give a .md file; `chronoscale reproduce --into PAGE.html` is of all papers")
     if not asked and not everything and into is None:
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
     studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in asked]
@@ -67,18 +72,25 @@ def reproduce(
         err.print(f"page: {into}")
 
 
+def is_html(path: Path) -> bool:
+    """Return whether a page is to be HTML, by its file's name."""
+    return path.suffix.lower() in (".html", ".htm")
+
+
 def _score(results: Path, into: Path | None, as_json: bool) -> None:
     """Print what of all papers holds, from stored results alone, and write its page, if one is asked for."""
     with at_once():
         from chronoscale.harness.reproduce.scorecard import scorecards  # noqa: PLC0415 (of what is made, which the listing does without)
-        from chronoscale.harness.reproduce.scorecard_page import page, sentences, summary  # noqa: PLC0415
+        from chronoscale.harness.reproduce.scorecard_html import html_page  # noqa: PLC0415
+        from chronoscale.harness.reproduce.scorecard_page import claimed, page, sentences, summary  # noqa: PLC0415
         from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
 
     cards = scorecards(results)
     if not as_json:
         for card in cards:
             typer.echo(" ".join(sentences(card)))
+        print_table(claimed(cards), "what the papers claim", as_json)
     print_table(summary(cards), f"what of the papers holds, by the results in {results}", as_json)
     if into is not None:
-        write_text(into, page(cards))
+        write_text(into, (html_page if is_html(into) else page)(cards))
         err.print(f"page: {into}")

@@ -104,10 +104,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made."""
+    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made. studies:
+    all that it has, by file name, with their results, None for what has not been run."""
 
     paper: str
     figures: Sequence[tuple[Study, StoredResult, Score]]
+    studies: Mapping[str, tuple[Study, StoredResult | None]]
 
     @property
     def score(self) -> Score:
@@ -124,18 +126,18 @@ class Scorecard:
 def scorecards(results: Path) -> list[Scorecard]:
     """Return the scorecards of all papers that have a result with printed numbers. results: folder with `<paper>/<study>.json`. Raises
     UserError for a damaged file, and where there is no result at all."""
-    cards = [Scorecard(paper, list(_figures(paper, results))) for paper in PAPERS]
+    cards = [_scorecard(paper, results) for paper in PAPERS]
     if not any(card.figures for card in cards):
         raise UserError(f"{results}: no result of a study; `chronoscale reproduce PAPER --all --out {results}` makes a paper's")
     return [card for card in cards if card.figures]
 
 
-def _figures(paper: str, results: Path) -> Iterator[tuple[Study, StoredResult, Score]]:
-    for study in registry.of(paper):
-        if (path := results / paper / f"{study.file_name}.json").is_file():
-            result = load_result(path)
-            if rows := list(_rows(study, result)):
-                yield study, result, Score(rows)
+def _scorecard(paper: str, results: Path) -> Scorecard:
+    paths = [(study, results / paper / f"{study.file_name}.json") for study in registry.of(paper)]
+    studies = [(study, load_result(path) if path.is_file() else None) for study, path in paths]
+    scored = ((study, result, list(_rows(study, result))) for study, result in studies if result)
+    figures = [(study, result, Score(rows)) for study, result, rows in scored if rows]
+    return Scorecard(paper, figures, {study.file_name: (study, result) for study, result in studies})
 
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
