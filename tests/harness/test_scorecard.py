@@ -85,7 +85,7 @@ def test_the_command_says_what_holds(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert (
-        "rely on 0; of the others 1 reversed, farthest off a over b, up to: 2.00×, here 0.500×, simulated. Of 3 printed comparisons of "
+        "rely on 0; of the others 1 reversed, most of all a over b, up to: 2.00×, here 0.500×, simulated. Of 3 printed comparisons of "
         "systems 1 hold, 0 are smaller, 1 larger and 1 reversed, most of all a over b (2.00 printed, 0.500 here); of all 5 printed numbers "
         "ours are within 1.25 times of 2, and "
     ) in out
