@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.scorecard import NEAR, VERDICTS, Score, ScoredRow, scorecards
+from chronoscale.harness.reproduce.scorecard_html import html_page
 from chronoscale.harness.reproduce.scorecard_page import page
 from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside
 from chronoscale.harness.study.results import store
+from chronoscale.reports.published import Claim, Evidence, published
 
 ROOT = Path(__file__).parents[2]
 STUDY = registry.find("real", "figure", 8)
@@ -67,8 +69,11 @@ def test_sums_are_plain_arithmetic(pairs: list[tuple[float, float, bool]]) -> No
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
-    """Two results of REAL's, of which one row is solved from the printed number."""
+    """Two results of REAL's, of which one row is solved from the printed number, and a claim that they answer."""
     monkeypatch.chdir(tmp_path)
+    claim = Claim(claim="a over b", sentence="…", place="abstract", high=2, ours=(Evidence(study="figure-8", rows="a over b"),))
+    real = published("real").model_copy(update={"claims": (claim,)})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
     rows = [beside("a over b", 2.0, 0.5, "because"), beside("c over b", 4.0, 3.9, ""), beside("c over a", 3.0, 4.5, UNKNOWN)]
     rows += [beside("seconds", 8.0, 1.0, ""), beside("solved", 1.0, 1.0, SOLVED), beside("open", float("nan"), 1.0, "")]
     store("figure-8", "simulated", False, Path("results/real"), lambda: Findings(pd.DataFrame(rows)))
@@ -80,8 +85,9 @@ def test_the_command_says_what_holds(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert (
-        "REAL: of 3 printed comparisons of systems 1 hold within 1.25 times, 0 are smaller, 1 larger and 1 reversed, most of all a over b "
-        "(2.00 printed, 0.500 here). Of 5 printed numbers ours are within 1.25 times of 2, and "
+        "rely on 0; of the others 1 reversed, most of all a over b, up to: 2.00×, here 0.500×, simulated. Of 3 printed comparisons of "
+        "systems 1 hold, 0 are smaller, 1 larger and 1 reversed, most of all a over b (2.00 printed, 0.500 here); of all 5 printed numbers "
+        "ours are within 1.25 times of 2, and "
     ) in out
     assert "for 1 that are farther off no cause is established; the order of a figure's comparisons is kept with a τ of" in out
     page = Path("card.md").read_text()
@@ -109,7 +115,9 @@ def test_a_changed_row_changes_what_is_said(results, capsys):
     stored["rows"][0] |= {"ours": 1.9, "ratio": 0.95}
     results.write_text(json.dumps(stored))
     command("reproduce", "--into", "card.md")
-    assert "2 hold within 1.25 times, 0 are smaller, 1 larger and 0 reversed. Of" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "rely on 1, which is within 1.25 times here (a over b, up to: 2.00×, here 1.90×, simulated). Of 3 printed comparisons" in out
+    assert "of systems 2 hold, 0 are smaller, 1 larger and 0 reversed; of" in out
     assert "## What is reversed?\n\nNothing." in Path("card.md").read_text()
 
 
@@ -123,5 +131,7 @@ def test_mistakes_are_one_line(results, capsys):
     assert "figure-8.json: not a study's result" in one_line(capsys)
 
 
-def test_the_page_is_that_of_the_results():
-    assert (ROOT / "docs/scorecard.md").read_text() == page(scorecards(ROOT / "results"))
+def test_the_pages_are_those_of_the_results():
+    cards = scorecards(ROOT / "results")
+    assert (ROOT / "docs/scorecard.md").read_text() == page(cards)
+    assert (ROOT / "docs/scorecard.html").read_text() == html_page(cards)

@@ -1,4 +1,4 @@
-"""HTML page: a report as one self-contained file."""
+"""HTML page: a report as one self-contained file, and the document that it shares with other pages."""
 
 from __future__ import annotations
 
@@ -27,11 +27,20 @@ def html(report: Report, contents: Sequence[SectionContent], drawings: Mapping[s
     body = head + ("\n".join(sections) if sections else f'<p class="empty">{EMPTY}</p>')
     if environment := _environment(report):
         body += f"\n<h2>Environment</h2>\n{environment}"
-    title, subtitle = escape(report.title), f'<p class="subtitle">{escape(report.subtitle)}</p>\n' if report.subtitle else ""
+    subtitle = f'<p class="subtitle">{escape(report.subtitle)}</p>\n' if report.subtitle else ""
+    return document(report.title, subtitle + body)
+
+
+def document(title: str, body: str, style: str = "") -> str:
+    """Return a whole HTML document in the style of all pages, which fetches nothing: title, heading and body.
+
+    title: plain text. body: HTML. style: CSS that the page has besides.
+    """
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>\n{STYLE.read_text("utf-8")}</style>\n</head>\n'
-        f"<body>\n<main>\n<h1>{title}</h1>\n{subtitle}{body}\n</main>\n</body>\n</html>\n"
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>\n{STYLE.read_text('utf-8')}{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
@@ -60,11 +61,72 @@ class Printed(_Strict):
     rows: tuple[Mapping[str, str | float | bool], ...] = Field((), description="a table's rows; seconds, GB, shares of 1")
 
 
+class Evidence(_Strict):
+    """Rows of a study's result that answer a claim.
+
+    study: its file name, such as 'figure-8'. rows: their `what`, in which each `*` stands for any words. over: the rows that they are
+    divided by, with the same words for `*`. without: of the rows those that contain these words are left out. nearest: of rows that differ
+    in their last `*` alone, such as the rival's name, only the lowest counts. conclusion: the words that the study's conclusions on them
+    begin with.
+    """
+
+    study: str = Field(pattern=r"^(figure|table|study)-\d+$")
+    rows: str
+    over: str = ""
+    without: str = ""
+    nearest: bool = False
+    conclusion: str = ""
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Evidence:
+        """Check that rows have words for what divides them, and differ where the nearest counts."""
+        if self.over and self.over.count("*") != self.rows.count("*"):
+            raise ValueError(f"'{self.over}' has not as many * as '{self.rows}'")
+        if self.nearest and "*" not in self.rows:
+            raise ValueError(f"'{self.rows}': the nearest of rows needs a *")
+        return self
+
+
+class Claim(_Strict):
+    """Sentence of a paper's abstract, introduction or conclusion, with what it claims and where ours is.
+
+    claim: what is claimed, in our words. sentence: the paper's. measure: 'times' one system is another, a share that is 'saved', a 'gain'
+    whose sign counts, or another 'number'. low, mean, high: printed as 'at least', 'on average', 'up to'; each is a number of its own.
+    in_rows: of a sentence without numbers: which of the numbers that the paper prints for these rows are put together, as `low`, `mean` or
+    `high`. ours: rows of our results; not_testable: why there are none. note: what the sentence leaves open.
+    """
+
+    claim: str
+    sentence: str
+    place: Literal["abstract", "introduction", "conclusion"]
+    measure: Literal["times", "saved", "gain", "number"] = "times"
+    low: PositiveFloat | None = None
+    mean: PositiveFloat | None = None
+    high: PositiveFloat | None = None
+    in_rows: Literal["low", "mean", "high"] | None = None
+    ours: tuple[Evidence, ...] = ()
+    not_testable: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _answered(self) -> Claim:
+        """Check that a claim has a number and an answer, or says why not."""
+        printed = [value for value in (self.low, self.mean, self.high) if value is not None]
+        if printed != sorted(printed):
+            raise ValueError(f"{self.claim}: expected low <= mean <= high")
+        if bool(self.ours) == bool(self.not_testable):
+            raise ValueError(f"{self.claim}: expected either rows of ours or why it is not testable")
+        if self.ours and bool(printed) == bool(self.in_rows):
+            raise ValueError(f"{self.claim}: expected either printed numbers or `in_rows`")
+        return self
+
+
 class Paper(_Strict):
-    """Figures and tables that a paper prints, by number."""
+    """Figures and tables that a paper prints, by number, and what its abstract, introduction and conclusion claim."""
 
     name: str
     title: str
+    claims: tuple[Claim, ...] = ()
     figures: Mapping[int, Printed]
     tables: Mapping[int, Printed]
 

@@ -103,17 +103,24 @@ def print_scorecard(results: Path, into: Path | None, as_json: bool) -> None:
     """Print what of all papers holds, from stored results alone, and write its page, if one is asked for."""
     with at_once():
         from chronoscale.harness.reproduce.scorecard import scorecards  # noqa: PLC0415 (of what is made, which the listing does without)
-        from chronoscale.harness.reproduce.scorecard_page import page, sentences, summary  # noqa: PLC0415
+        from chronoscale.harness.reproduce.scorecard_html import html_page  # noqa: PLC0415
+        from chronoscale.harness.reproduce.scorecard_page import claimed, page, sentences, summary  # noqa: PLC0415
         from chronoscale.harness.runs.run_folder import write_text  # noqa: PLC0415
 
     cards = scorecards(results)
     if not as_json:
         for card in cards:
             typer.echo(" ".join(sentences(card)))
+        print_table(claimed(cards), "what the papers claim", as_json)
     print_table(summary(cards), f"what of the papers holds, by the results in {results}", as_json)
     if into is not None:
-        write_text(into, page(cards))
+        write_text(into, (html_page if is_html(into) else page)(cards))
         err.print(f"page: {into}")
+
+
+def is_html(path: Path) -> bool:
+    """Return whether a page is to be HTML, by its file's name."""
+    return path.suffix.lower() in (".html", ".htm")
 
 
 def _seconds(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chronoscale.errors import UserError
-from chronoscale.harness.cli.all_papers import Selection, list_all, print_scorecard, reproduce_all
+from chronoscale.harness.cli.all_papers import Selection, is_html, list_all, print_scorecard, reproduce_all
 from chronoscale.harness.cli.options import RESULTS, AsJson, Results
 from chronoscale.harness.cli.output import err, print_rows, print_table, stage
 from chronoscale.harness.reproduce import registry
@@ -36,7 +36,10 @@ def reproduce(
     out: Results = RESULTS,
     everything: Annotated[bool, typer.Option("--all", help="Every figure and table.")] = False,
     into: Annotated[
-        Path | None, typer.Option(help="Write the page, of all results that are in OUT, to this file.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Write the page, of all results that are in OUT, to this file: Markdown; of all papers HTML, too.", show_default=False
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes: of a paper on points, by default 1; of all on studies, by default one a core.")
@@ -69,6 +72,8 @@ def reproduce(
                 f"say of which paper: chronoscale reproduce PAPER, or {ALL}; without one it prints what stored results say of all"
             )
         return print_scorecard(out, into, as_json)
+    if into is not None and is_html(into):
+        raise UserError(f"{into}: a paper's page is Markdown, give a .md file; `chronoscale reproduce --into PAGE.html` is of all papers")
     if listing or (not asked and not everything and into is None):
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
     studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in asked]

@@ -103,12 +103,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made. runs: all of
-    its studies that have a result."""
+    """Scorecard of a paper. figures: its figures and tables that have a result with printed numbers, with how each was made. studies:
+    all that it has, by file name, with their results, None for what has not been run."""
 
     paper: str
     figures: Sequence[tuple[Study, StoredResult, Score]]
-    runs: Sequence[tuple[Study, StoredResult]]
+    studies: Mapping[str, tuple[Study, StoredResult | None]]
 
     @property
     def score(self) -> Score:
@@ -125,17 +125,18 @@ class Scorecard:
 def scorecards(results: Path) -> list[Scorecard]:
     """Return the scorecards of all papers that have a result with printed numbers. results: folder with `<paper>/<study>.json`. Raises
     UserError for a damaged file, and where there is no result at all."""
-    cards = [_card(paper, results) for paper in PAPERS]
+    cards = [_scorecard(paper, results) for paper in PAPERS]
     if not any(card.figures for card in cards):
         raise UserError(f"{results}: no result of a study; `chronoscale reproduce PAPER --all --out {results}` makes a paper's")
     return [card for card in cards if card.figures]
 
 
-def _card(paper: str, results: Path) -> Scorecard:
+def _scorecard(paper: str, results: Path) -> Scorecard:
     paths = [(study, results / paper / f"{study.file_name}.json") for study in registry.of(paper)]
-    runs = [(study, load_result(path)) for study, path in paths if path.is_file()]
-    scores = [(study, result, Score(list(_rows(study, result)))) for study, result in runs]
-    return Scorecard(paper, [figure for figure in scores if figure[2].rows], runs)
+    studies = [(study, load_result(path) if path.is_file() else None) for study, path in paths]
+    scored = ((study, result, list(_rows(study, result))) for study, result in studies if result)
+    figures = [(study, result, Score(rows)) for study, result, rows in scored if rows]
+    return Scorecard(paper, figures, {study.file_name: (study, result) for study, result in studies})
 
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:

@@ -38,7 +38,7 @@ class Origin:
     def of(cls, study: StudyFile) -> Origin:
         """Return the origin that a study's result has if it is made now."""
         shared = paper_file(study.paper).model_dump(mode="json")
-        printed = published(study.paper).model_dump(mode="json") if study.paper in PAPERS else None
+        printed = published(study.paper).model_dump(mode="json", exclude={"claims"}) if study.paper in PAPERS else None
         keys = [study.model_dump(mode="json", exclude={"about_s"}), shared, printed]
         own = _modules(shared["testbed"], (*shared["hooks"], *study.hooks), f'"{EXPERIMENT}"' in study.model_dump_json())
         return cls(content_key(keys), code_digest(f"{STUDY}.study_run", *own), data_digest(json.dumps(keys), own))

@@ -85,7 +85,8 @@ def run(
     answered = answer(claims, folder, quick, on_progress)
     tables = {CONCLUSIONS: conclusion_table(answered)}
     if explains:
-        assumed = all_under_assumptions(grids.tasks, on_progress, workers, folder)
+        timed = grids.tasks if study.way == "simulated" else ()  # what is counted does not depend on a machine
+        assumed = all_under_assumptions(timed, on_progress, workers, folder)
         runs = counterfactual_runs(study, printed, grids, results, rows, assumed, evaluate, on_progress)
         tables[CAUSES] = cause_table(causes(rows, runs))
     for key, table in study.tables.items():

@@ -1,0 +1,99 @@
+"""Claim section: what became of the claims of papers' abstracts, in a sentence a paper and in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import pandas as pd
+
+from chronoscale.harness.reproduce.claims import CLAIM_VERDICTS, End, ScoredClaim
+from chronoscale.harness.study.expressions import plural
+from chronoscale.harness.study.findings import AGREES, NEAR
+from chronoscale.reports.numbers import MISSING, number
+from chronoscale.reports.published import published
+
+WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to"}
+
+
+def claim_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
+    """Return which of a paper's claims a reader may rely on, in one sentence. paper: its key, such as 'real'. claims: its, one at least."""
+    name = published(paper).name
+    held = [claim for claim in claims if claim.verdict == "holds"]
+    others = [claim for claim in claims if claim.verdict != "holds"]
+    tested = sorted((claim for claim in others if claim.values), key=lambda claim: claim.fold)
+    rely = f", which {'are' if len(held) > 1 else 'is'} within {NEAR} times here ({'; '.join(map(_briefly, held))})" if held else ""
+    counts = {verdict: sum(claim.verdict == verdict for claim in others) for verdict in sorted(CLAIM_VERDICTS, key="reversed".__eq__)}
+    rest = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    nearest = f", nearest {_briefly(tested[0])}" if tested[1:] and not held else ""
+    turned = [claim for claim in tested if claim.verdict == "reversed"]
+    worst = f", {'most of all' if turned else 'farthest off'} {_briefly([*tested, *turned][-1])}" if tested else ""
+    return (
+        f"{name}: of {len(claims)} {plural(len(claims), 'claim')} of its abstract, introduction and conclusion "
+        f"a reader may rely on {len(held)}{rely}" + (f"; of the others {rest}{nearest}{worst}" if others else "") + "."
+    )
+
+
+def claim_table(claims: Sequence[ScoredClaim]) -> pd.DataFrame:
+    """Return the table of claims as people read it, a row a claimed number: printed, ours with its bands, verdict, how made, why."""
+    return pd.DataFrame(
+        [
+            {
+                "paper": published(claim.paper).name,
+                "claim": f"{claim_words(claim)} (“{claim.claim.sentence}”, {claim.claim.place})",
+                "published": claim_number(claim, claim.printed),
+                "ours": claim_number(claim, claim.ours),
+                "band": claim_band(claim),
+                "verdict": claim.verdict,
+                "made": claim.way or MISSING,
+                "where": places(claim) or MISSING,
+                "why": reason(claim),
+            }
+            for claim in claims
+        ]
+    )
+
+
+def claim_words(claim: ScoredClaim) -> str:
+    """Return what is claimed, with which of several numbers it is, such as 'FAST over all rivals, up to'."""
+    several = claim.end != "mean" or len(claim.values) > 1 or any(value.points > 1 for value in claim.values)
+    return claim.claim.claim + f", {WORDS[claim.end]}" * several
+
+
+def claim_number(claim: ScoredClaim, value: float) -> str:
+    """Return a number of a claim as it is measured: '2.10×', '89.0%', '+0.0382'."""
+    if not isfinite(value):
+        return number(value)
+    shown = {
+        "times": f"{number(value, 3)}×",
+        "saved": f"{number(100 * value, 4)}%",
+        "gain": f"{'+' * (value > 0)}{number(value, 3)}",
+        "number": number(value, 3),
+    }
+    return shown[claim.claim.measure].replace("-", "−")
+
+
+def claim_band(claim: ScoredClaim) -> str:
+    """Return from where to where ours lie: over the rows, and under joint assumptions."""
+    if not claim.values:
+        return MISSING
+    low, high = (claim_number(claim, end) for end in claim.band)
+    joint = f"{' to '.join(claim_number(claim, end) for end in claim.joint)} under joint assumptions" if claim.joint else ""
+    return "; ".join(filter(None, [f"{low} to {high}" if low != high else "", joint])) or MISSING
+
+
+def places(claim: ScoredClaim) -> str:
+    """Return the figures and tables that answer a claim, such as 'Figure 8'."""
+    return ", ".join(f"{study.kind.capitalize()} {study.number}" for study, _ in claim.studies)
+
+
+def reason(claim: ScoredClaim) -> str:
+    """Return why ours differ, where they do; what the paper's own rows give, where it is another number; and what the claim leaves open."""
+    summed = claim.summed
+    apart = abs(summed - claim.printed) > AGREES * abs(claim.printed)
+    own = f"the printed rows themselves give {claim_number(claim, summed)}" if apart else ""
+    return "; ".join(filter(None, [claim.why if claim.verdict != "holds" else "", own, claim.claim.note]))
+
+
+def _briefly(claim: ScoredClaim) -> str:
+    return f"{claim_words(claim)}: {claim_number(claim, claim.printed)}, here {claim_number(claim, claim.ours)}, {claim.way}"

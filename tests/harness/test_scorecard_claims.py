@@ -1,0 +1,322 @@
+"""Claims of abstracts: put together and judged, against a reading of the JSON and YAML files that shares no code; what a user is told."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from command_line import command, one_line
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_sentence, claim_words, reason
+from chronoscale.harness.reproduce.claims import ClaimValue, ScoredClaim, claims_of
+from chronoscale.harness.reproduce.scorecard import scorecards
+from chronoscale.harness.study.findings import Findings, beside, row
+from chronoscale.harness.study.results import store
+from chronoscale.reports.published import Claim, Evidence, Range, published
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "src/chronoscale/reports/published"
+PAPERS = ("real", "pgt-i", "fast", "flaredtdg", "memshare")
+STUDY = registry.find("real", "figure", 8)
+
+
+# A second reading, of files alone.
+
+
+def ends(line: dict, whose: str) -> tuple[float, float, float] | None:
+    """Lowest, mean and highest; a single number, or the mean of one point, is all three."""
+    if line.get(whose) is not None:
+        return (line[whose],) * 3
+    low, mean, high = (line.get(f"{whose}_{end}") for end in ("low", "mean", "high"))
+    if low is None and high is None and line.get("points") == 1:
+        low = high = mean
+    if low is mean is high is None:
+        return None
+    return tuple(math.nan if value is None else value for value in (low, mean, high))
+
+
+def numbers(paper: str, claim: dict) -> list[tuple[float, float, float, float, tuple]]:
+    """Ours (low, mean, high), points, and printed, of each row or pair of rows that a claim names."""
+    found = []
+    for evidence in claim["ours"]:
+        stored = json.loads((ROOT / f"results/{paper}/{evidence['study']}.json").read_text())["rows"]
+        lines = {line["what"]: line for line in stored if "what" in line}
+        pattern = re.compile(re.escape(evidence["rows"]).replace(r"\*", "(.+)") + "$")
+        of = []
+        for what, line in lines.items():
+            if not (match := pattern.match(what)) or ("without" in evidence and evidence["without"] in what):
+                continue
+            ours, printed = ends(line, "ours"), ends(line, "published")
+            points = line.get("points") or 1
+            if "over" in evidence:
+                other_name = evidence["over"]
+                for word in match.groups():
+                    other_name = other_name.replace("*", word, 1)
+                other = lines[other_name]
+                points = min(points, other.get("points") or 1)
+                pairs = [(ours, ends(other, "ours")), (printed, ends(other, "published"))]
+                ratios = [tuple(a / b for a, b in zip(*pair, strict=True)) if all(pair) else None for pair in pairs]
+                if claim.get("measure") == "saved":
+                    ratios = [each and tuple(1 - value for value in reversed(each)) for each in ratios]
+                ours, printed = ratios
+            if ours and printed:
+                of.append((match.groups()[:-1], (*ours, points, printed)))
+        if evidence.get("nearest"):
+            cases = list(dict.fromkeys(case for case, _ in of))
+            of = [(case, min(each for of_case, each in of if of_case == case)) for case in cases]
+        found += [each for _, each in of]
+    return found
+
+
+def together(triples: list[tuple[float, ...]], end: str, points: list[float]) -> float:
+    if end == "mean":
+        return sum(triple[1] * count for triple, count in zip(triples, points, strict=True)) / sum(points)
+    return min(triple[0] for triple in triples) if end == "low" else max(triple[2] for triple in triples)
+
+
+def judged(measure: str, printed: float, ours: float) -> str:
+    """The rule in words: 'holds' on the same side within a quarter; within 5 % of 1 there is no side."""
+    if measure in ("gain", "number"):
+        if printed * ours <= 0:
+            return "reversed"
+        if 1 / 1.25 <= ours / printed <= 1.25:
+            return "holds"
+        return "smaller" if abs(ours) < abs(printed) else "larger"
+    first, second = (1 / (1 - value) if measure == "saved" else value for value in (printed, ours))
+    sides = [0 if 1 / 1.05 <= value <= 1.05 else 1 if value > 1 else -1 for value in (first, second)]
+    if sides[0] * sides[1] == -1:
+        return "reversed"
+    if 1 / 1.25 <= second / first <= 1.25 and bool(sides[0]) == bool(sides[1]):
+        return "holds"
+    far = [abs(math.log(value)) if side else 0 for value, side in zip((first, second), sides, strict=True)]
+    return "smaller" if far[1] < far[0] else "larger"
+
+
+@pytest.fixture(scope="module")
+def scored() -> list[ScoredClaim]:
+    return [claim for card in scorecards(ROOT / "results") for claim in claims_of(card)]
+
+
+def test_every_claim_is_judged_as_a_second_reading_of_the_files_judges_it(scored: list[ScoredClaim]) -> None:
+    expected = []
+    for paper in PAPERS:
+        for claim in yaml.safe_load((PUBLISHED / f"{paper}.yaml").read_text())["claims"]:
+            if "not_testable" in claim:
+                expected.append((paper, claim["claim"], "mean", None, None, "not testable here"))
+                continue
+            found = numbers(paper, claim)
+            for end in ("low", "mean", "high"):
+                if end not in claim and claim.get("in_rows") != end:
+                    continue
+                ours = together([each[:3] for each in found], end, [each[3] for each in found])
+                printed = claim.get(end) or together([each[4] for each in found], end, [1] * len(found))
+                verdict = judged(claim.get("measure", "times"), printed, ours)
+                expected.append((paper, claim["claim"], end, printed, ours, verdict))
+    assert len(expected) == len(scored) and {paper for paper, *_ in expected} == set(PAPERS)
+    for (paper, words, end, printed, ours, verdict), claim in zip(expected, scored, strict=True):
+        assert (paper, words, end, verdict) == (claim.paper, claim.claim.claim, claim.end, claim.verdict)
+        if printed is not None:
+            assert (claim.printed, claim.ours) == (pytest.approx(printed), pytest.approx(ours))
+            assert claim.band[0] <= ours <= claim.band[1]
+
+
+def test_rows_are_those_that_the_sentence_sums_up(scored: list[ScoredClaim]) -> None:
+    """Put together as ours are, what the paper prints for the rows named is what its sentence says, or the page says what it is."""
+    for claim in scored:
+        if claim.values:
+            assert claim.summed == pytest.approx(claim.printed, rel=0.08), claim.claim.claim
+            assert ("the printed rows themselves give" in reason(claim)) == (abs(claim.summed - claim.printed) > 0.05 * abs(claim.printed))
+
+
+triple = st.lists(st.floats(0.05, 20), min_size=3, max_size=3).map(sorted)
+
+
+@given(
+    st.sampled_from(["times", "saved", "gain", "number"]),
+    st.sampled_from(["low", "mean", "high"]),
+    st.floats(0.05, 20),
+    st.lists(st.tuples(triple, st.integers(1, 40)), min_size=1, max_size=6),
+)
+def test_ours_and_verdicts_are_plain_arithmetic(measure: str, end: str, printed: float, rows: list) -> None:
+    def of(value: float) -> float:  # shares below 1, gains of either sign
+        return {"saved": 1 - 1 / value, "gain": value - 3}.get(measure, value)
+
+    triples = [tuple(map(of, values)) for values, _ in rows]
+    printed = 1 - 1 / (1 + printed) if measure == "saved" else printed
+    nothing = dict.fromkeys(("low", "mean", "high"), math.nan)
+    values = [
+        ClaimValue(str(i), dict(zip(("low", "mean", "high"), each, strict=True)), nothing, points, "")
+        for i, (each, (_, points)) in enumerate(zip(triples, rows, strict=True))
+    ]
+    claim = Claim(claim="it", sentence="…", place="abstract", measure=measure, high=1, ours=(Evidence(study="figure-8", rows="*"),))
+    scored = ScoredClaim("real", claim, end, printed, values, None, [(STUDY, None)])
+    ours = together(triples, end, [points for _, points in rows])
+    assert scored.ours == pytest.approx(ours)
+    edges = (1 / 1.25, 1.25) if measure in ("gain", "number") else (1 / 1.25, 1 / 1.05, 1.05, 1.25)
+    if not any(math.isclose(value, edge, rel_tol=1e-6) for edge in edges for value in (scored.fold, ours, printed)):
+        assert scored.verdict == judged(measure, printed, scored.ours)
+    assert scored.band == (min(low for low, *_ in triples), max(high for *_, high in triples))
+
+
+# What a user is told, of claims and results of our own.
+
+CLAIMS = (
+    Claim(
+        claim="a over b",
+        sentence="up to <b>4×</b>",
+        place="abstract",
+        low=1.5,
+        high=4,
+        ours=(Evidence(study="figure-8", rows="a over b, *"),),
+        note="of both sets",
+    ),
+    Claim(
+        claim="bytes of a",
+        sentence="half the bytes",
+        place="conclusion",
+        measure="saved",
+        mean=0.5,
+        ours=(Evidence(study="table-3", rows="a, GB", over="b, GB"),),
+    ),
+    Claim(claim="AP of a", sentence="as precise", place="abstract", not_testable="no labels are at hand"),
+)
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    real = published("real").model_copy(update={"claims": CLAIMS})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda paper: real if paper == "real" else published(paper))
+    rows = [row("a over b, cora", Range(strategy="a", over="b", low=1.5, high=4), [2.0, 3.0, 4.0], "why not")]
+    rows += [row("a over b, pubmed", Range(strategy="a", over="b", low=2, high=3), [1.2, 1.2], "copies")]
+    conclusion = {"what": "a over b, the middle", "share": 1.0, "published": 4.0, "usual": 3.0, "low": 0.5, "middle": 2.0, "high": 6.0}
+    tables = {"conclusions": pd.DataFrame([conclusion])}
+    store("figure-8", "simulated", False, Path("results/real"), lambda: Findings(pd.DataFrame(rows), tables=tables))
+    sizes = [beside("a, GB", 5.0, 4.0, ""), beside("b, GB", 10.0, 8.0, "")]
+    store("table-3", "counted", False, Path("results/real"), lambda: Findings(pd.DataFrame(sizes)))
+    return Path("results/real")
+
+
+def change(path: Path, index: int, **values: object) -> None:
+    stored = json.loads(path.read_text())
+    stored["rows"][index] |= values
+    path.write_text(json.dumps(stored))
+
+
+def test_the_command_says_what_becomes_of_claims(results, capsys):
+    command("reproduce", "--into", "card.md")
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "REAL: of 4 claims of its abstract, introduction and conclusion a reader may rely on 3, which are within 1.25 times here "
+        "(a over b, at least: 1.50×, here 1.20×, simulated; a over b, up to: 4.00×, here 4.00×, simulated; "
+        "bytes of a: 50.00%, here 50.00%, counted); "
+        "of the others 1 not testable here. Of 2 printed comparisons of systems 1 hold, 1 are smaller, "
+    )
+    assert re.search(r"REAL +a over b, up to +4\.00× +4\.00× +holds +simulated +Figure 8 *\n", out)
+    page = Path("card.md").read_text()
+    assert "| a over b, up to (“up to <b>4×</b>”, abstract) | 4.00× | 4.00× | 1.20× to 4.00× | holds | simulated | Figure 8 |" in page
+    assert "| not testable here | – | – | no labels are at hand |" in page
+
+
+def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
+    change(results / "figure-8.json", 1, ours_low=0.8, ours_mean=0.8, ours_high=0.9)
+    change(results / "table-3.json", 0, ours=7.9, ratio=1.58)
+    command("reproduce", "--into", "card.md")
+    assert (
+        "a reader may rely on 1, which is within 1.25 times here (a over b, up to: 4.00×, here 4.00×, simulated); of the others 1 smaller, "
+        "1 not testable here, 1 reversed, most of all a over b, at least: 1.50×, here 0.800×, simulated. Of"
+    ) in capsys.readouterr().out
+    page = Path("card.md").read_text()
+    assert (
+        "| 1.50× | 0.800× | 0.800× to 4.00× | reversed | simulated | Figure 8 | 2 rows; farthest a over b, pubmed: copies; of both" in page
+    )
+
+
+def test_none_that_holds(results, capsys):
+    for index in (0, 1):
+        change(results / "figure-8.json", index, ours_low=6.0, ours_mean=7.0, ours_high=9.0)
+    (results / "table-3.json").unlink()
+    command("reproduce")
+    assert (
+        "a reader may rely on 0; of the others 2 larger, 1 not testable here, 1 not run, nearest a over b, up to: 4.00×, here 9.00×, "
+        "simulated, farthest off a over b, at least: 1.50×, here 6.00×, simulated. Of"
+    ) in capsys.readouterr().out
+    (claim,) = [each for each in claims_of(scorecards(Path("results"))[0]) if each.verdict == "not run"]
+    assert (claim.claim.claim, reason(claim), claim_band(claim)) == ("bytes of a", "no whole result of table-3", "–")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "told"),
+    [
+        ({"rows": "c over b"}, "claim 'it' of real: figure-8 has no row 'c over b'"),
+        ({"rows": "a over b, *", "over": "c, *"}, "has no row 'c, cora', by which to divide 'a over b, cora'"),
+        ({"study": "figure-99"}, "claim 'it' of real: no study figure-99"),
+        ({"conclusion": "b over a"}, "figure-8 has no conclusion that begins with 'b over a'"),
+        ({"rows": "a over b, cora", "without": "cora"}, "has no row 'a over b, cora'"),
+    ],
+)
+def test_a_claim_that_names_what_is_not_there_fails_by_name(results, capsys, monkeypatch, evidence, told):
+    given = {"study": "figure-8", "rows": "a over b, cora"} | evidence
+    claim = Claim(claim="it", sentence="…", place="abstract", high=2, ours=(Evidence(**given),))
+    real = published("real").model_copy(update={"claims": (claim,)})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    command("reproduce", expect=2)
+    assert told in one_line(capsys)
+
+
+def test_rows_without_numbers_fail_by_name(results, capsys, monkeypatch):
+    change(results / "table-3.json", 0, ours=None, ratio=None)
+    command("reproduce", expect=2)
+    assert "claim 'bytes of a' of real: table-3 has 'a, GB' in no row with a printed number and one of ours" in one_line(capsys)
+    claim = Claim(claim="it", sentence="…", place="abstract", in_rows="mean", ours=(Evidence(study="figure-8", rows="a over b, *"),))
+    real = published("real").model_copy(update={"claims": (claim,)})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    command("reproduce", expect=2)
+    assert "claim 'it' of real: not all rows that it names have a printed mean" in one_line(capsys)
+
+
+def test_a_quick_result_answers_no_claim(results, capsys):
+    stored = json.loads((results / "table-3.json").read_text()) | {"quick": True}
+    (results / "table-3.json").write_text(json.dumps(stored))
+    command("reproduce")
+    assert "1 not testable here, 1 not run. Of" in capsys.readouterr().out
+
+
+def test_the_band_under_joint_assumptions(results, monkeypatch):
+    evidence = Evidence(study="figure-8", rows="a over b, cora", conclusion="a over b")
+    claims = [
+        Claim(claim="it", sentence="…", place="abstract", measure=measure, mean=0.3, ours=(evidence,)) for measure in ("times", "saved")
+    ]
+    real = published("real").model_copy(update={"claims": tuple(claims)})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    times, saved = claims_of(scorecards(Path("results"))[0])
+    assert times.joint == (0.5, 6.0) and saved.joint == (-1.0, pytest.approx(5 / 6))
+    assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× under joint assumptions"
+    assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
+    assert claim_sentence("real", [times]).startswith("REAL: of 1 claim of its abstract")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"low": 3, "high": 2}, "expected low <= mean <= high"),
+        ({"in_rows": "mean"}, "either printed numbers or `in_rows`"),
+        ({"not_testable": "no"}, "either rows of ours or why it is not testable"),
+        ({"ours": ()}, "either rows of ours or why it is not testable"),
+        ({"ours": ({"study": "figure-8", "rows": "a, *", "over": "b"},)}, "has not as many"),
+        ({"ours": ({"study": "figure-8", "rows": "a", "nearest": True},)}, "the nearest of rows needs"),
+        ({"ours": ({"study": "fig-8", "rows": "a"},)}, "pattern"),
+    ],
+)
+def test_claims_are_whole(wrong, told):
+    good = {"claim": "it", "sentence": "…", "place": "abstract", "high": 4, "ours": ({"study": "figure-8", "rows": "a"},)}
+    Claim.model_validate(good)
+    with pytest.raises(ValidationError, match=told):
+        Claim.model_validate(good | wrong)
