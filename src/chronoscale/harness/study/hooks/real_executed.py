@@ -61,11 +61,11 @@ def groups_a_step(schedule: Schedule) -> Floats:
 def accuracies(point: StudyPoint) -> dict[str, Any]:
     """Train a strategy to classify the nodes of a labelled graph on this machine: a point of REAL's Figures 14, 25 and 26.
 
-    Lists by epoch: `losses` (mean cross entropy of training) and `validation` (accuracy). `loss`: of the last epoch; `settled`: epochs up to
-    the best, by validation; `trained`: all; `test`: accuracy of the best epoch's model on nodes whose class was not trained on, in snapshots
-    after the training's; `rival`: that of the most frequent class; `steps` of an epoch; the planner's `note` and `gap`. Ranks are virtual,
-    as many as the point's `gpus`. Settings: seed, epochs (the most), patience (epochs without a better one), held (share of nodes and of
-    snapshots, for validation and for test), width, rate (of learning, of one group a step). Raises UserError as `chronoscale train`.
+    Lists by epoch: `losses` (mean cross entropy of training) and `validation` (accuracy). `loss`: of the last epoch; `settled`: epochs up
+    to the best, by validation; `trained`: all; `test`: accuracy of the best epoch's model on nodes whose class was not trained on, in later
+    snapshots than training's; `rival`: that of the most frequent class; `steps` of an epoch; the planner's `note` and `gap`. Ranks are
+    virtual, as many as the point's `gpus`. Settings: seed, epochs (the most), patience (epochs without a better one), held (share of nodes
+    and of snapshots, for validation and for test), width, rate (of learning, of one group a step). Raises UserError as `chronoscale train`.
     """
     of = dict(point.settings)
     held = {"task": "classes", "held_nodes": True, "validation": of["held"], "test": of["held"], "patience": of["patience"]}
