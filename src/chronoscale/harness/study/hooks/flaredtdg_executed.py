@@ -76,7 +76,7 @@ def converged(point: StudyPoint) -> dict[str, Any]:
 
     The next snapshot's degrees are predicted. `test` MSE of the best epoch's model, `naive` MSE of predictions that learn nothing, by name;
     `settled`: epochs up to the best; `epoch_steps`, and `targets` that an epoch trains on; `taken`: steps up to the end of the best epoch;
-    `ended`: whether training ended before its most steps. Strategies whose window is all snapshots (`Windows.whole`) have one step an epoch.
+    `ended`: whether training ended before its most steps. Strategies whose window is all snapshots (`Windows.whole`) take a step an epoch.
     Settings: `rate` of learning, `width`, `seed`, `length` (seconds of a snapshot), `steps` (the most), `patience` (steps without a better
     validation, both in whole epochs of that strategy), `split`: of windows, 'whole' (FlareDTDG's Algorithm 1) or 'crossed', which trains on
     every snapshot, as its rivals do. Raises UserError as `chronoscale train`.
