@@ -99,15 +99,14 @@ def passes(
     hyper: Hyper,
     repeats: int,
     warmup: int = 0,
-    learning_rate: float = 0.01,
 ) -> list[Pass]:
     """Execute one schedule `repeats` times on this machine's CPU, for a study, and return each pass: measured trace, losses and scores.
 
     A pass is one execution of the whole schedule, which is one epoch; training goes on from pass to pass. Starts as many rank processes as
-    the schedule has. warmup: first passes that are executed and not returned. learning_rate: for a step on one group of snapshots, scaled
-    as `chronoscale train` does. Raises UserError or MachineError with the failed rank's own line.
+    the schedule has. warmup: first passes that are executed and not returned. Raises UserError or MachineError with the failed rank's own
+    line.
     """
-    return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup, learning_rate)["pass"]
+    return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup)["pass"]
 
 
 def in_turn(
@@ -130,7 +129,7 @@ def in_turn(
                 one.prepare.save(before)
             items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
         choice = ModelChoice(model.name, model.hidden, model.layers, model.inputs, model.hops or 2, model.heads)
-        settings = Settings(learning_rate=learning_rate, device="cpu", scale_learning_rate=True)
+        settings = Settings(learning_rate=learning_rate, device="cpu")
         job = Job("study", tuple(items), str(folder), choice, repeats, warmup, settings)
         launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label) for label in planned}
