@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_rank import here, inline_ranks
 from scipy import stats
+from small_studies import run_registered
 
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.statistics import statistics_of
 from chronoscale.errors import UserError
-from chronoscale.harness.study import execution
+from chronoscale.harness.reproduce import registry
+from chronoscale.harness.study import evaluation, execution
 from chronoscale.harness.study.hooks import real_executed
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.real_exec.training.epoch_record import EpochRecord
@@ -82,6 +84,46 @@ def test_a_seed_that_one_strategy_lacks_is_refused_and_one_seed_says_nothing():
 
 def test_mean_curves_end_with_the_shortest():
     assert real_executed.mean_curve([[1.0, 2.0, 3.0], [3.0, 4.0]]) == [2.0, 3.0]
+
+
+def known(point):
+    """Accuracies and losses in place of trainings: psg is a tenth better than ESDG with T-GCN, from every seed, real-g from some."""
+    seed, model = point.setting("seed"), point.model
+    better = {"psg": 0.1 + seed / 1000 if model == "t-gcn" else 0.0, "real-g": (seed - 1.5) / 50}.get(point.strategy, 0.0)
+    curve = [0.2 + better, 0.6 + better, 0.5 + better] + [0.4 + better] * seed
+    losses = [2.0, 1.0, 0.5 - better / 10] + [0.25] * seed
+    scores = {"losses": losses, "loss": losses[-1], "validation": curve, "test": 0.5 + better, "rival": 0.15}
+    return {**scores, "settled": 2, "trained": len(losses), "steps": 3, "note": "", "gap": 0.0}
+
+
+@pytest.fixture
+def known_accuracies(monkeypatch):
+    known.__module__ = real_executed.__name__
+    monkeypatch.setattr(evaluation, "_DONE", {})
+    monkeypatch.setattr(real_executed, "accuracies", known)
+
+
+def test_figure_14_says_which_strategies_differ_by_more_than_seeds(known_accuracies):
+    findings = run_registered(registry.find("real", "figure", 14), quick=False)
+    rows = findings.rows.set_index("what")
+    assert len(rows) == 4 * 4
+    psg = rows.loc["arxiv_blocks, t-gcn, psg"]
+    assert (psg["test accuracy"], psg["minus esdg"]) == (pytest.approx(0.602), pytest.approx(0.102)) and psg["training loss"] == 1.0
+    assert 0 < psg["give or take"] < 0.01 and psg["seeds"] == 5 and psg["epochs"] == 2
+    assert findings.notes[0].startswith("1 of 12 comparisons with esdg differ in accuracy on test nodes by more than seeds do")
+    assert ": psg by +0.102 ± 0.002 (t-gcn, arxiv_blocks). Differences of means lie between +0.000 and +0.102." in findings.notes[0]
+    assert findings.notes[2].startswith("Training ends after 20 epochs without a better validation accuracy, or after 300; 80 of 80 ended")
+    assert len(findings.tables["seeds"]) == 80 and len(findings.tables["epochs"]) == 16 * 3, "of epochs that all seeds have"
+
+
+def test_figures_25_and_26_are_accuracy_and_loss_of_the_same_trainings(known_accuracies):
+    accuracy, loss = (run_registered(registry.find("real", "figure", number), quick=False) for number in (25, 26))
+    assert len(evaluation._DONE) == 3 * 4 * 3, "made once"
+    assert list(accuracy.rows["what"]) == list(loss.rows["what"]) and "test accuracy" not in loss.rows and "last loss" not in accuracy.rows
+    one = loss.rows.set_index("what").loc["reddit_blocks, wd-gcn, real-g"]
+    assert one["last loss"] == pytest.approx((0.5 + 0.003 + 0.25 * 2) / 3) and one["minus esdg"] == pytest.approx(0.001)
+    assert "in the training loss of the last epoch by more than seeds do" in loss.notes[0]
+    assert "All train for 100 epochs, as the paper's" in accuracy.notes[2] and "GraphSAGE" in accuracy.notes[3]
 
 
 def test_passes_that_warm_up_are_left_out(monkeypatch):
