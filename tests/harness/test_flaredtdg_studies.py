@@ -398,7 +398,7 @@ def test_a_training_is_a_run_of_its_settings() -> None:
         executed.training(point("rec_amazon_like", "t-gcn", gpus=1, alpha=1.5, **width))
 
 
-@pytest.mark.parametrize(("name", "split", "steps"), [("esdg", "whole", 1), (OURS, "crossed", 14)])
+@pytest.mark.parametrize(("name", "split", "steps"), [("esdg", "whole", 1), pytest.param(OURS, "crossed", 14, marks=pytest.mark.slow)])
 def test_a_training_to_convergence_is_bounded_in_steps(monkeypatch, name, split, steps) -> None:
     """For real, on events in days: of 32 snapshots 22 train, in windows of eight, or in one; at most so many steps, in whole epochs."""
     inline_ranks(monkeypatch)
