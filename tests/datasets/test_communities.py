@@ -10,6 +10,7 @@ from chronoscale.datasets import catalogue, store
 from chronoscale.datasets.formats.registry import open_dataset
 from chronoscale.datasets.generate import generators
 from chronoscale.datasets.generate.communities import CommunityGraph
+from chronoscale.datasets.generate.growth import stackoverflow_trend
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.errors import UserError
 
@@ -38,6 +39,42 @@ def test_the_seed_is_all_that_is_drawn_from():
     for name in ("src", "features", "classes"):
         assert np.array_equal(getattr(one, name), getattr(same, name))
         assert not np.array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_edges_of_one_static_graph_are_deleted_and_restored():
+    """REAL §7.1: every snapshot is a part of one graph with communities; edge counts follow Stackoverflow's; a step replaces `churn`."""
+    sequence = replace(GRAPH, deletes=True, snapshots=9, churn=0.2, unlabelled=0.0).sequence()
+    of, keys = GRAPH._communities(), [set(snapshot.keys().tolist()) for snapshot in sequence]
+    static = next(iter(GRAPH))
+    whole = set(static.keys().tolist())
+    assert all(one < whole for one in keys)
+    assert [len(one) for one in keys] == np.rint(stackoverflow_trend(9) * len(whole)).astype(int).tolist()
+    assert [len(before - after) for before, after in pairwise(keys)] == [round(0.1 * len(before)) for before in keys[:-1]]
+    assert (sequence.classes == of).all() and abs((of[sequence.src] == of[sequence.dst]).mean() - 0.85) < 0.02
+    assert np.array_equal(sequence.features, GRAPH.sequence().features)
+
+
+def nearest_mean(features: np.ndarray, classes: np.ndarray) -> float:
+    """Share of the nodes that are nearest to their own class's mean."""
+    means = np.stack([features[classes == one].mean(0) for one in range(classes.max() + 1)])
+    return float((np.linalg.norm(features[:, None] - means, axis=2).argmin(1) == classes).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "degree", "alone", "with_neighbours"),
+    [("arxiv", 10.6, 0.555, 0.717), ("products", 15.0, 0.611, 0.756), ("reddit", 137.3 / 4, 0.585, 0.930)],
+)
+def test_blocks_of_the_catalogue_are_as_hard_as_the_originals(name, degree, alone, with_neighbours):
+    """Mean degrees of REAL's Table 3, and accuracies that OGB and GraphSAGE print of models without and with the graph."""
+    own, shared = [], []
+    for seed in range(6):
+        sequence = replace(catalogue.load_generator(f"{name}_blocks"), seed=seed).sequence()
+        own.append(nearest_mean(sequence.features, sequence.classes))
+        dense, last = np.eye(sequence.num_nodes, dtype=np.float32), sequence[len(sequence) - 1]
+        dense[last.dst, last.src] = 1
+        shared.append(nearest_mean(dense @ sequence.features / dense.sum(1, keepdims=True), sequence.classes))
+    assert len(sequence.src) / len(sequence) / sequence.num_nodes == pytest.approx(degree, rel=0.01)
+    assert np.mean(own) == pytest.approx(alone, abs=0.01) and np.mean(shared) == pytest.approx(with_neighbours, abs=0.01)
 
 
 def test_classes_are_saved_and_passed_on(tmp_path):

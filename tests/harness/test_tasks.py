@@ -37,6 +37,10 @@ def test_the_key_knows_all_tasks():
         ({"training": {"validation": 0.5, "test": 0.5}}, "training.validation, training.test: expected shares of the snapshots with a sum"),
         ({"training": {"test": 0.01}}, "training.test: a share of 0.01 of 12 snapshots is none of them"),
         ({"training": {"test": 0.7}}, "training.validation, training.test: they leave 4 of the 12 snapshots of 'graphs' to train on"),
+        (
+            {"training": {"task": "degrees", "test": 0.2, "held_nodes": True}},
+            "training.held_nodes: holds out classes of nodes, and training.task is 'degrees'; use task: classes",
+        ),
         ({"training": {"task": "classes"}}, "training.task: 'classes' predicts classes of nodes, dataset 'graphs' has none"),
         (
             {"training": {"task": "degrees"}, "model": {"name": "t-gcn", "inputs": 5}},

@@ -137,6 +137,91 @@ def test_predictions_without_a_model(horizon):
     assert (frequent.name, frequent.scores) == ("most frequent class", {"accuracy": counts.max() / counts.sum()})
 
 
+BY_NODE = HeldOut(0.2, 0.3, nodes=True)
+
+
+@given(st.integers(8, 60), st.integers(0, 9), st.floats(0.15, 0.4), st.floats(0.15, 0.4))
+def test_every_labelled_node_is_in_one_part(nodes, seed, validation, test):
+    classes = np.random.default_rng(nodes).integers(-1, 3, nodes).astype(np.int32)
+    classes[:6] = 1
+    held, labelled = HeldOut(validation, test, nodes=True), int((classes >= 0).sum())
+    parts = held.split_classes(classes, seed)
+    assert [int((part >= 0).sum()) for part in parts[1:]] == [round(validation * labelled), round(test * labelled)]
+    told = np.stack(parts)
+    assert ((told >= 0).sum(0) == (classes >= 0)).all() and (told.max(0) == classes).all() and told.dtype == np.int32
+    assert np.array_equal(told, np.stack(held.split_classes(classes, seed))), "a seed's split is always the same"
+    assert all((part == classes).all() for part in HeldOut(validation, test).split_classes(classes, seed))
+
+
+def test_seeds_hold_out_other_nodes():
+    splits = [BY_NODE.split_classes(GRAPHS.classes, seed).test for seed in range(3)]
+    assert not (splits[0] == splits[1]).all() and not (splits[1] == splits[2]).all()
+
+
+def test_held_out_nodes_are_scored_and_not_trained_on():
+    """A snapshot's target is its part's nodes; scores and the most frequent class are of those, as a loop over nodes has them."""
+    hyper, split = Hyper(held=BY_NODE, seed=4), BY_NODE.split(14)
+    parts = BY_NODE.split_classes(GRAPHS.classes, 4)
+    aim = objective_of(task_of("classes"), GRAPHS, hyper)
+    for numbers, told in zip(split, parts, strict=True):
+        for t in numbers:
+            assert aim.target(t).tolist() == aim.truth(t).tolist() == told.tolist()
+            assert aim.predictions(t) == (told >= 0).sum()
+    predicted = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
+    for part, told in ((split.validation, parts.validation), (split.test, parts.test)):
+        right = [int(predicted[node].argmax()) == told[node] for node in range(40) if told[node] >= 0]
+        score = aim.scores(aim.sums(predicted, torch.from_numpy(aim.truth(part[0]))))
+        assert score == {"accuracy": pytest.approx(sum(right) / len(right))}
+        trained = parts.training[parts.training >= 0].tolist()
+        common = max(range(3), key=trained.count)
+        (rival,) = aim.rivals(split, part, 1)
+        assert rival.scores == {"accuracy": pytest.approx(np.mean([one == common for one in told if one >= 0]))}
+
+
+def test_classes_that_are_held_out_change_no_loss():
+    """Other classes of the nodes that validate and test: the same losses, other scores."""
+    hyper = Hyper(3, task="classes", held=BY_NODE)
+    parts = BY_NODE.split_classes(GRAPHS.classes, 0)
+    other = GRAPHS.classes.copy()
+    other[parts.training < 0] = np.where(other[parts.training < 0] >= 0, (other[parts.training < 0] + 1) % 3, -1)
+    losses, scores = [], []
+    for classes in (GRAPHS.classes, other):
+        material = SnapshotMaterial(replace(GRAPHS, classes=classes), 5, task="classes", hyper=hyper)
+        net = SnapshotModel(shape_for("t-gcn", "classes"), 4)
+        material.prepare([], range(14))
+        scores.append(GroupEvaluation(material, hyper, Context()).scores(net, SPLIT.test)["accuracy"])
+        torch.manual_seed(0)
+        predicted = torch.randn(40, 3)
+        losses.append([float(material.objective.loss(predicted, material.target(t))) for t in SPLIT.training])
+    assert losses[0] == losses[1] and scores[0] != scores[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"nodes": True},
+            r"^training\.held_nodes: nodes are held out in the shares of the snapshots, and those are 0; set training\.test$",
+        ),
+        (
+            {"test": 0.2, "live": 1, "nodes": True},
+            r"^training\.live: trains on test snapshots, of which training\.held_nodes holds classes out",
+        ),
+    ],
+)
+def test_nodes_are_held_out_in_shares_and_not_trained_on_live(given, message):
+    with pytest.raises(UserError, match=message):
+        HeldOut(**given)
+
+
+def test_too_few_nodes_to_hold_out_are_refused():
+    few = np.array([0, 1, -1, -1], np.int32)
+    with pytest.raises(UserError, match=r"^training\.held_nodes: test: a share of 0\.2 of 2 nodes with a class is none of them$"):
+        HeldOut(0.5, 0.2, nodes=True).split_classes(few, 0)
+    with pytest.raises(UserError, match=r"training: a share of 0\.1 of 2 nodes with a class is none of them$"):
+        HeldOut(0.45, 0.45, nodes=True).split_classes(few, 0)
+
+
 def test_what_a_task_cannot_be():
     bare = replace(GRAPHS, classes=np.full(40, -1, np.int32), name="bare")
     for graphs in (bare, replace(bare, classes=None)):

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from chronoscale.datasets.arrays import Float32, Int32, Int64, require_num_nodes
+from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.sequence import MAX_CLASSES, Snapshot, SnapshotSequence
 from chronoscale.errors import UserError
 
@@ -18,6 +19,8 @@ class CommunityGraph:
     """Generator of a dataset of snapshots and features of a graph with communities: every node is of one of `classes` communities, drawn
     evenly; `edges` drawn a snapshot, less repeated ones and self-edges.
 
+    deletes: whether snapshots are cut from one static graph of the communities, of `edges` drawn edges, by deleting some at random and
+    restoring others, as REAL made Arxiv's (`GrowthGraph`, after Stackoverflow's trend); `churn` is then what a step replaces besides.
     inside: share of the edges whose ends are drawn from one community. churn: share of the edges that a step draws anew. features: width of
     unit Gaussian features around the community's mean, whose numbers have deviation `apart`. unlabelled: share of the nodes, drawn at
     random, whose class is hidden. Iterating draws the snapshots one by one, the same ones every time.
@@ -35,6 +38,7 @@ class CommunityGraph:
     features: int = 16
     apart: float = 0.5
     unlabelled: float = 0.2
+    deletes: bool = False
     seed: int = 0
     name: str = "communities"
 
@@ -56,6 +60,10 @@ class CommunityGraph:
         order = np.argsort(community, kind="stable")
         first = np.searchsorted(community[order], np.arange(self.classes + 1))
         src, dst = self._drawn(draw, self.edges, community, order, first)
+        if self.deletes:
+            static = Snapshot.from_edges(self.nodes, src, dst).without_self_edges()
+            yield from GrowthGraph.of_static(static, self.snapshots, self.churn, self.seed)
+            return
         for t in range(self.snapshots):
             if t:
                 anew = draw.choice(self.edges, round(self.churn * self.edges), replace=False)

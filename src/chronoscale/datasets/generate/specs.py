@@ -51,6 +51,7 @@ class CommunitiesSpec(_Spec):
     features: PositiveInt = 16
     apart: float = Field(0.5, ge=0)
     unlabelled: float = Field(0.2, ge=0, lt=1)
+    deletes: bool = False
 
 
 class TrafficSpec(BaseModel):

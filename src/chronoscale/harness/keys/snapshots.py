@@ -95,6 +95,11 @@ class SnapshotTraining(Training):
     )
     tune_epochs: Size = Field(3, description="that each setting is trained to be validated, if `tune`")
     test: Share = Field(0.0, description="share of the snapshots, the last ones, that are predicted once training has ended")
+    held_nodes: bool = Field(
+        False,
+        description="of `classes`: the same shares of the nodes are held out, too, drawn at random: their classes are not trained on, and "
+        "validation and test score these alone; else they score nodes whose class was trained on",
+    )
     live: Steps = Field(
         0,
         description="optimiser steps on every test snapshot once it is scored, before the next one is predicted (ROLAND's live update); 0: "
@@ -120,6 +125,12 @@ class SnapshotExperiment(Experiment):
         return self
 
     @model_validator(mode="after")
+    def _holds_nodes(self) -> SnapshotExperiment:
+        if self.training.held_nodes and not self.task.classifies:
+            raise UserError(f"training.held_nodes: holds out classes of nodes, and training.task is '{self.task.name}'; use task: classes")
+        return self
+
+    @model_validator(mode="after")
     def _widths(self) -> SnapshotExperiment:
         """A task that makes its features gives their width."""
         width = self.task.inputs(self.model.inputs)
@@ -142,7 +153,7 @@ class SnapshotExperiment(Experiment):
             seed=self.seed,
             recency=Recency(Decay(t.full, t.decayed, t.alpha, t.lags), t.chunks, t.split == "whole"),
             task=t.task,
-            held=HeldOut(t.validation, t.test, t.live),
+            held=HeldOut(t.validation, t.test, t.live, t.held_nodes),
             links=LinkProtocol(t.ranked, t.negatives),
         )
 

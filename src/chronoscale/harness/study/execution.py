@@ -6,6 +6,9 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from chronoscale.batching.streams.description import stream_statistics
 from chronoscale.batching.streams.prepared import PreparedStream
@@ -14,11 +17,16 @@ from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.store import Dataset
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.harness.execute.jobs import make_item
+from chronoscale.harness.execute.training import run_training
+from chronoscale.harness.keys.experiment_files import as_yaml, check
 from chronoscale.harness.runs.passes import load_passes
+from chronoscale.harness.runs.start import start
+from chronoscale.harness.runs.training_record import FOLDER, ended, scores
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.real_exec.job import Item, Job, Settings
 from chronoscale.real_exec.ranks.launch import launch
-from chronoscale.strategies.costs import UNUSED
+from chronoscale.real_exec.training.epoch_record import EpochRecord, epoch_records
+from chronoscale.strategies.costs import UNUSED, Floats
 from chronoscale.strategies.registry import strategy
 from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.streams.models import shape_for
@@ -37,6 +45,53 @@ class Planned:
     prepare: Schedule | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """Training of one strategy that a study has executed on this machine, epoch after epoch.
+
+    schedule: what every epoch executed. epochs: their records. best: number of the epoch whose model is tested. tested: its score on the
+    test. rivals: scores there of predictions that train no network, by name.
+    """
+
+    schedule: Schedule
+    epochs: tuple[EpochRecord, ...]
+    best: int
+    tested: float
+    rivals: Mapping[str, float]
+
+    def curve(self, score: str) -> list[float]:
+        """Return the validation score after each epoch. score: its key, such as 'mse'."""
+        return [float(epoch.scores[score]) for epoch in self.epochs]
+
+    def losses(self, weights: Floats) -> list[float]:
+        """Return the mean training loss of each epoch. weights: of its optimiser steps, float64 [steps]."""
+        return [float(np.average(epoch.losses, weights=weights)) for epoch in self.epochs]
+
+    @property
+    def settled(self) -> int:
+        """The number of epochs up to the best one."""
+        return self.best + 1
+
+
+def train(keys: Mapping[str, Any], paper: str, score: str) -> Training:
+    """Train the one strategy of an experiment on snapshots for a study, as `chronoscale train` does, and test the model of its best epoch.
+
+    keys: those of an experiment file, by one plan, with a validation and a test. paper: named in messages. score: its key, such as
+    'accuracy'. Raises UserError as the command does.
+    """
+    experiment = check(keys, paper)
+    with tempfile.TemporaryDirectory() as name:
+        run, _ = start(Path(name), "train", experiment, as_yaml(experiment), {})
+        run_training(experiment, run)
+        folder = run.folder / FOLDER
+        done, end = tuple(epoch_records(folder)), ended(folder)
+        (_, tested), *others = [(label, float(one[score])) for label, one in scores(folder).items()]
+        (plan,) = folder.glob("plans/*/schedule.parquet")
+        assert end is not None
+        assert end.best is not None
+        return Training(Schedule.load(plan), done, end.best, tested, dict(others))
+
+
 def passes(
     schedule: Schedule,
     snapshots: SnapshotSequence,
@@ -44,15 +99,14 @@ def passes(
     hyper: Hyper,
     repeats: int,
     warmup: int = 0,
-    learning_rate: float = 0.01,
 ) -> list[Pass]:
     """Execute one schedule `repeats` times on this machine's CPU, for a study, and return each pass: measured trace, losses and scores.
 
     A pass is one execution of the whole schedule, which is one epoch; training goes on from pass to pass. Starts as many rank processes as
-    the schedule has. warmup: first passes that are executed and not returned. learning_rate: for a step on one group of snapshots, scaled
-    as `chronoscale train` does. Raises UserError or MachineError with the failed rank's own line.
+    the schedule has. warmup: first passes that are executed and not returned. Raises UserError or MachineError with the failed rank's own
+    line.
     """
-    return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup, learning_rate)["pass"]
+    return in_turn({"pass": Planned(schedule, hyper)}, snapshots, model, repeats, warmup)["pass"]
 
 
 def in_turn(
@@ -75,7 +129,7 @@ def in_turn(
                 one.prepare.save(before)
             items.append(Item(label, str(file), str(folder / "data"), one.hyper, prepare=str(before) if one.prepare else ""))
         choice = ModelChoice(model.name, model.hidden, model.layers, model.inputs, model.hops or 2, model.heads)
-        settings = Settings(learning_rate=learning_rate, device="cpu", scale_learning_rate=True)
+        settings = Settings(learning_rate=learning_rate, device="cpu")
         job = Job("study", tuple(items), str(folder), choice, repeats, warmup, settings)
         launch(job, next(iter(planned.values())).schedule.ranks, folder)
         return {label: load_passes(folder, label) for label in planned}

@@ -134,23 +134,32 @@ class Regression(Objective):
 
 
 class Classification(Objective):
-    """Objective of predicting nodes' classes, the same in all snapshots: targets int64 [R], -1 for no class, cross entropy."""
+    """Objective of predicting nodes' classes, the same in all snapshots: targets int64 [R], -1 for no class, cross entropy.
 
-    def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence) -> None:
+    Where nodes are held out (`HeldOut.nodes`), a snapshot of the training has the classes of the nodes that are trained on, one of the
+    validation or test those of its own nodes.
+    """
+
+    def __init__(self, task: SnapshotTask, snapshots: SnapshotSequence, hyper: Hyper) -> None:
         self._outputs = task.outputs(snapshots.num_classes, snapshots.name, 0)
         assert snapshots.classes is not None
-        self._classes = snapshots.classes.astype(np.int64)
-        self._labelled = int(np.count_nonzero(self._classes >= 0))
+        parts = [part.astype(np.int64) for part in hyper.held.split_classes(snapshots.classes, hyper.seed)]
+        self._classes = dict(zip(SnapshotSplit._fields, parts, strict=True))
+        self._split = hyper.held.split(len(snapshots)) if hyper.held.nodes else None
+
+    def _of(self, snapshot: int) -> NDArray[np.int64]:
+        parts = zip(SnapshotSplit._fields, self._split or (), strict=False)
+        return self._classes[next((name for name, part in parts if snapshot in part), "training")]
 
     def outputs(self, hidden: int) -> int:
         return self._outputs
 
     def predictions(self, snapshot: int) -> int:
-        return self._labelled
+        return int(np.count_nonzero(self._of(snapshot) >= 0))
 
     def target(self, snapshot: int, epoch: int = 0) -> NDArray[Any]:
-        """Return the classes of all nodes, int64 [N], -1 for none."""
-        return self._classes
+        """Return the classes of all nodes, int64 [N], -1 for none, or for one that this snapshot does not tell."""
+        return self._of(snapshot)
 
     def loss(self, predicted: Tensor, target: Tensor) -> Tensor:
         """Return the mean cross entropy of the nodes with a class, for training."""
@@ -179,11 +188,13 @@ class Classification(Objective):
         return {"accuracy": right / count} if count else {}
 
     def rivals(self, split: SnapshotSplit, part: range, horizon: int) -> Sequence[RivalScores]:
-        """Return the accuracy of predicting, for all nodes, the class that most have. No argument is read: classes are the same in all
-        snapshots, so that nothing of a node's past tells more of its class than itself.
+        """Return the accuracy of predicting, for all nodes of a part, the class that most nodes of the training have. `horizon` is not
+        read: classes are the same in all snapshots, so that nothing of a node's past tells more of its class than itself.
         """
-        most = np.bincount(self._classes[self._classes >= 0]).max()
-        return [RivalScores("most frequent class", "the class that most nodes have", {"accuracy": float(most / self._labelled)})]
+        trained, scored = self._classes["training"], self._of(part[0])
+        most = np.bincount(trained[trained >= 0]).argmax()
+        right = float(np.mean(scored[scored >= 0] == most))
+        return [RivalScores("most frequent class", "the class that most nodes have", {"accuracy": right})]
 
 
 class LinkPrediction(Objective):
@@ -256,4 +267,4 @@ def objective_of(task: SnapshotTask, snapshots: SnapshotSequence, hyper: Hyper) 
     """
     if task.pairs:
         return LinkPrediction(task, snapshots, hyper)
-    return Classification(task, snapshots) if task.classifies else Regression(task, snapshots)
+    return Classification(task, snapshots, hyper) if task.classifies else Regression(task, snapshots)

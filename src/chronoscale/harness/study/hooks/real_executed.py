@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from chronoscale.cuda_ext.native.backend import set_threads
 from chronoscale.cuda_ext.operators.aggregation import aggregate
 from chronoscale.cuda_ext.operators.graph import CSR
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.convert import snapshots_by_width
+from chronoscale.datasets.entries import entry
 from chronoscale.datasets.generate.growth import GrowthGraph
 from chronoscale.datasets.snapshots.difference import DifferenceMap
 from chronoscale.datasets.snapshots.sequence import SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import statistics_of
-from chronoscale.datasets.streams.events import EventStream
 from chronoscale.errors import UserError
 from chronoscale.harness.study import execution
 from chronoscale.harness.study.point import Points, StudyPoint
-from chronoscale.harness.study.testbeds.snapshots import Solved
 from chronoscale.real_exec.execution.passes import medians
 from chronoscale.real_exec.measurement.environment import device_name
 from chronoscale.real_exec.measurement.fit import fit
@@ -49,13 +48,6 @@ def this_device() -> str:
     return device_name(torch.device("cpu"))
 
 
-def at_hand(dataset: str) -> str:
-    """Return a data set's name if its events are installed, for REAL's executed Figure 14. Raises UserError where they are not."""
-    if not isinstance(catalogue.load(dataset), EventStream):
-        raise UserError(f"dataset '{dataset}': expected events")
-    return dataset
-
-
 def groups_a_step(schedule: Schedule) -> Floats:
     """Return how many snapshot groups each optimiser step trains, float64 [steps], to weight losses of REAL's executed Figure 14.
 
@@ -66,31 +58,67 @@ def groups_a_step(schedule: Schedule) -> Floats:
 
 
 @cache
-def weekly(dataset: str, seconds: float, groups: int) -> SnapshotSequence:
-    """Return the first snapshots of a data set of events, each of so many seconds, without self-edges, for REAL's executed Figure 14.
+def accuracies(point: StudyPoint) -> dict[str, Any]:
+    """Train a strategy to classify the nodes of a labelled graph on this machine: a point of REAL's Figures 14, 25 and 26.
 
-    groups: how many groups of four consecutive snapshots train, each a snapshot later than the one before; so that groups + 4 snapshots are
-    returned, as the last group predicts one more.
+    Lists by epoch: `losses` (mean cross entropy of training) and `validation` (accuracy). `loss`: of the last epoch; `settled`: epochs up
+    to the best, by validation; `trained`: all; `test`: accuracy of the best epoch's model on nodes whose class was not trained on, in later
+    snapshots than training's; `rival`: that of the most frequent class; `steps` of an epoch; the planner's `note` and `gap`. Ranks are
+    virtual, as many as the point's `gpus`. Settings: seed, epochs (the most), patience (epochs without a better one), held (share of nodes
+    and of snapshots, for validation and for test), width, rate (of learning, of one group a step). Raises UserError as `chronoscale train`.
     """
-    events = catalogue.load(dataset)
-    assert isinstance(events, EventStream)
-    return snapshots_by_width(events, seconds).head(groups + 4).without_self_edges()
+    of = dict(point.settings)
+    held = {"task": "classes", "held_nodes": True, "validation": of["held"], "test": of["held"], "patience": of["patience"]}
+    graph = catalogue.load(point.dataset)
+    assert isinstance(graph, SnapshotSequence)
+    assert graph.features is not None
+    keys = {
+        "dataset": point.dataset, "model": {"name": point.model, "hidden": of["width"], "inputs": graph.features.shape[1]},
+        "training": {**held, "learning_rate": of["rate"]}, "strategies": [point.strategy], "ranks": [point.gpus], "virtual": True,
+        "epochs": of["epochs"], "seed": of["seed"], "cluster": point.cluster, "costs": "datasheet",
+    }  # fmt: skip
+    done = execution.train(keys, "real", "accuracy")
+    plan, (rival,) = done.schedule, done.rivals.values()
+    losses, validation = done.losses(groups_a_step(plan)), done.curve("accuracy")
+    results = {"losses": losses, "loss": losses[-1], "validation": validation, "test": done.tested, "rival": rival}
+    epochs = {"settled": done.settled, "trained": len(done.epochs)}
+    return {**results, **epochs, "steps": plan.iterations, "note": plan.note, "gap": plan.gap}
 
 
-def losses(point: StudyPoint) -> dict[str, Any]:
-    """Train a strategy on weekly snapshots on this machine and return its epochs' mean losses: a point of REAL's Figure 14.
+class Difference(NamedTuple):
+    """Mean difference of paired values, and half the width of its 95 % interval by Student's t; NaN of one pair."""
 
-    `losses`, optimiser `steps` an epoch, the planner's `note` and `gap` (certified distance from the optimum). Settings: week_s, groups,
-    width, epochs, rate (of learning). Runs on as many CPU ranks as the point's `gpus`.
+    mean: float
+    half: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return abs(self.mean) > self.half
+
+
+def beside_base(points: Points, name: str, base: str, metric: str) -> Difference:
+    """Return how a strategy's results differ from another's, seed by seed, for REAL's Figures 14, 25 and 26.
+
+    points: of one graph and model, trained by `accuracies`. name, base: strategies. metric: such as 'test'. Raises UserError where
+    a seed of one has none of the other.
     """
-    sequence = weekly(point.dataset, point.setting("week_s"), point.setting("groups"))
-    shape, hyper = model_shape("wd-gcn", point.setting("width"), point.setting("width")), Hyper()
-    work, costs = Workload(point.dataset, statistics_of(sequence), shape, hyper), DatasheetCosts(presets.cluster("h200").device)
-    planner = strategy(point.strategy)
-    schedule = (Solved() if planner.solves else planner).plan(work, point.gpus, costs)
-    done = execution.passes(schedule, sequence, shape, hyper, point.setting("epochs"), learning_rate=point.setting("rate"))
-    curve = [float(np.average(one.losses, weights=groups_a_step(schedule))) for one in done]
-    return {"losses": curve, "steps": schedule.iterations, "note": schedule.note, "gap": schedule.gap}
+    own, other = ({one.seed: float(one[metric]) for one in points.where(strategy=each)} for each in (name, base))
+    if own.keys() != other.keys():
+        raise UserError(f"{name} and {base}: expected the same seeds, found {sorted(own)} and {sorted(other)}")
+    gaps = np.array([own[seed] - other[seed] for seed in own])
+    half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+    return Difference(float(gaps.mean()), float(half))
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    """Return the mean of several seeds' curves over the epochs that all of them have, for drawings of REAL's Figures 14, 25 and 26."""
+    return [float(np.mean(values)) for values in zip(*curves, strict=False)]
+
+
+def described(dataset: str) -> str:
+    """Return what a data set of the catalogue is, as its entry's source says, for a note of REAL's Figures 14, 25 and 26."""
+    return entry(dataset).source
 
 
 def construction_times(point: StudyPoint) -> dict[str, float]:
