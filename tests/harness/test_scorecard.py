@@ -58,7 +58,8 @@ def test_sums_are_plain_arithmetic(pairs: list[tuple[float, float, bool]]) -> No
     score, folds = Score(rows), [max(ours / published, published / ours) for published, ours, _ in pairs]
     assert score.fold == pytest.approx(exp(sum(map(log, folds)) / len(folds)))
     assert score.near == sum(fold <= NEAR for fold in folds)
-    assert score.unexplained == sum(fold > NEAR and over for fold, (*_, over) in zip(folds, pairs, strict=True))
+    far = [over for fold, (*_, over) in zip(folds, pairs, strict=True) if fold > NEAR]
+    assert (score.known("not established"), score.known("conjecture"), score.known("shown")) == (len(far), 0, 0)
     compared = [(published, ours) for published, ours, over in pairs if over]
     assert len(score.comparisons) == len(compared) == sum(len(score.of(verdict)) for verdict in VERDICTS)
     signs = [(a - c) * (b - d) for (a, b), (c, d) in combinations(compared, 2)]
@@ -89,9 +90,10 @@ def test_the_command_says_what_holds(results, capsys):
         "systems 1 hold, 0 are smaller, 1 larger and 1 reversed, most of all a over b (2.00 printed, 0.500 here); of all 5 printed numbers "
         "ours are within 1.25 times of 2, and "
     ) in out
-    assert "for 1 that are farther off no cause is established; the order of a figure's comparisons is kept with a τ of" in out
+    known = "of the 3 farther off a run shows a cause of 0, for 1 there is a conjecture and for 2 none; the order of a figure's comparisons"
+    assert known in out
     page = Path("card.md").read_text()
-    assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | because |" in page and out.splitlines()[0] in page
+    assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | conjecture | because |" in page and out.splitlines()[0] in page
     command("reproduce", "--json")
     real, every = json.loads(capsys.readouterr().out)
     assert (real["printed"], real["reversed"], real["holds"], real["larger"], every["paper"]) == (5, 1, 1, 1, "all")
@@ -108,6 +110,19 @@ def test_the_page_says_how_long_it_took(results):
     assert f"\n\n{said}, as an earlier run had left points.\n\n" in page(scorecards(Path("results")))
     path.write_text(json.dumps({**json.loads(path.read_text()), "resumed": 0}))
     assert "REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
+
+
+def test_a_cause_is_shown_by_runs_alone(results, capsys):
+    """The reason that a row gives is a conjecture until a run shows it, and rows that are set aside are none."""
+    stored = json.loads(results.read_text())
+    causes = [{"what": row["what"], "ratio": row["ratio"], "shown": row["what"] == "a over b", "cause": "x 2", "source": "", "changed": 1.1,
+               "harms": 0, "tried": 3} for row in stored["rows"]]  # fmt: skip
+    stored["rows"].append({"what": "c over d, other maps", "published": 2.0, "ours": 9.0, "ratio": 4.5, "why": "", "aside": "other maps"})
+    results.write_text(json.dumps({**stored, "causes": causes}))
+    command("reproduce", "--into", "card.md")
+    out = capsys.readouterr().out
+    assert "of the 3 farther off a run shows a cause of 1, for 0 there is a conjecture and for 2 none" in out
+    assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | because |" in Path("card.md").read_text()
 
 
 def test_a_changed_row_changes_what_is_said(results, capsys):

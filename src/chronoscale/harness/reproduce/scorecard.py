@@ -14,6 +14,7 @@ from scipy.stats import kendalltau
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.registry import Study
+from chronoscale.harness.study.causes import stored_causes
 from chronoscale.harness.study.findings import AGREES, NEAR, UNKNOWN, set_aside
 from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.reports.published import PAPERS
@@ -24,17 +25,21 @@ RANKED = 3  # comparisons at least, whose order says something
 Verdict = Literal["holds", "smaller", "larger", "reversed"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
+Standing = Literal["shown", "conjecture", "not established"]  # of the cause of a difference
+STANDINGS: tuple[Standing, ...] = get_args(Standing)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
     """Row of a stored result that has a printed number. published: that number, NaN where the result has it under another name; ratio: ours
-    over it; why: the row's reason."""
+    over it; why: the row's reason; shown: whether a counterfactual run shows a cause of the difference."""
 
     study: Study
     what: str
     published: float
     ratio: float
     why: str
+    shown: bool = False
 
     @property
     def ours(self) -> float:
@@ -50,6 +55,15 @@ class ScoredRow:
     def compares(self) -> bool:
         """Whether the row says how many times one system is another, in time, bytes or error."""
         return OVER in self.what and self.published > 0 and self.ours > 0
+
+    @property
+    def cause(self) -> Standing | None:
+        """How well the cause of the difference is known, None within NEAR: `conjecture` is a reason that no run shows."""
+        if self.fold <= NEAR:
+            return None
+        if self.shown:
+            return "shown"
+        return "not established" if UNKNOWN in self.why or not self.why else "conjecture"
 
     @property
     def verdict(self) -> Verdict:
@@ -83,10 +97,9 @@ class Score:
         """Number of rows within NEAR."""
         return sum(row.fold <= NEAR for row in self.rows)
 
-    @property
-    def unexplained(self) -> int:
-        """Number of rows beyond NEAR whose cause, or a part of it, is not established."""
-        return sum(row.fold > NEAR and UNKNOWN in row.why for row in self.rows)
+    def known(self, standing: Standing) -> int:
+        """Return the number of rows beyond NEAR whose cause is known so well."""
+        return sum(row.cause == standing for row in self.rows)
 
     @property
     def fold(self) -> float:
@@ -141,10 +154,11 @@ def _scorecard(paper: str, results: Path) -> Scorecard:
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
     """Yield the rows of a result that have a printed number, without those that are set aside."""
+    shown = {cause.what for cause in stored_causes(result.findings) if cause.shown}
     for row in result.findings.rows.to_dict("records"):
         ratio, why = float(row.get("ratio", nan)), str(row.get("why", ""))
         if not isnan(ratio) and not set_aside(row):
-            yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why)
+            yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why, row["what"] in shown)
 
 
 def _published(row: Mapping[Hashable, Any], ratio: float) -> float:

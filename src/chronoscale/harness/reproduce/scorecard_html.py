@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from math import isfinite
 from pathlib import Path
@@ -134,7 +135,7 @@ def _rows(study: Study, result: StoredResult, score: Score) -> str:
     """Return a figure's rows that have a printed number, folded away."""
     frame = result.findings.rows
     printed = frame[[name for name in frame if str(name).startswith("published")]]
-    table = readable(frame[printed.apply(pd.to_numeric, errors="coerce").notna().any(axis=1)])
+    table = readable(replace(result.findings, rows=frame[printed.apply(pd.to_numeric, errors="coerce").notna().any(axis=1)]))
     title = f"{study.kind.capitalize()} {study.number}: {study.printed.title}"
     sums = f"{len(score.rows)} printed, {score.near} within {NEAR} times"
     return (

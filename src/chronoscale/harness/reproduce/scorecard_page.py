@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.claim_section import claim_sentence, claim_ta
 from chronoscale.harness.reproduce.claims import claims_of
 from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.registry import Study
-from chronoscale.harness.reproduce.scorecard import RANKED, VERDICTS, Score, Scorecard, ScoredRow
+from chronoscale.harness.reproduce.scorecard import RANKED, STANDINGS, VERDICTS, Score, Scorecard, ScoredRow
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.harness.study.results import StoredResult
 from chronoscale.reports.numbers import MISSING, number
@@ -25,13 +25,15 @@ CLAIMED = "What do the papers claim?"
 PRINTED = "What became of all that they print?"
 REVERSED = "What is reversed?"
 RULED = "By which rule?"
+SHOWN_AS = {"shown": "cause shown", "conjecture": "conjecture", "not established": "no cause"}  # columns
 RULES = f"""A **comparison** is a row that says how many times one system is another (“a over b”), in time, bytes or error. Within
 {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 and within {NEAR} times of the printed; else it is **smaller**
 or **larger** than printed, by its distance from 1, or **reversed**, on the other side. The **fold** of a row is max(r, 1 / r), r ours
 over the printed; of several their geometric mean. **Order** is Kendall's τ-b between printed and our comparisons of a figure that
-has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. **No cause** counts rows beyond {NEAR} times
-whose cause, or a part of it, is not established. Rows that were solved from the printed number are left out; rows that count a data
-set that was generated with the printed counts are not, and are near for that reason.
+has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
+**cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run and
+takes no other row of the study further off; a **conjecture** is a reason that no such run shows; for the others **no cause** is
+established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
@@ -47,10 +49,12 @@ def sentences(card: Scorecard) -> tuple[str, str]:
     worst = max(score.of("reversed"), key=lambda row: row.fold, default=None)
     most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst else ""
     order = "" if isnan(card.order) else f"; the order of a figure's comparisons is kept with a τ of {card.order:.2f}"
+    shown, guessed, unknown = map(score.known, STANDINGS)
     second = (
         f"Of {len(score.comparisons)} printed comparisons of systems {holds} hold, {smaller} are smaller, {larger} larger and {turned} "
         f"reversed{most}; of all {len(score.rows)} printed numbers ours are within {NEAR} times of {score.near}, and {score.fold:.2f} "
-        f"times apart in the mean, and for {score.unexplained} that are farther off no cause is established{order}."
+        f"times apart in the mean; of the {len(score.rows) - score.near} farther off a run shows a cause of {shown}, for {guessed} there "
+        f"is a conjecture and for {unknown} none{order}."
     )
     return claim_sentence(card.paper, claims_of(card)), second
 
@@ -120,10 +124,11 @@ def _columns(score: Score, order: float) -> dict[str, object]:
         "comparisons": len(score.comparisons),
         **{verdict: len(score.of(verdict)) for verdict in VERDICTS},
         "order": order,
-        "no cause": score.unexplained,
+        **{SHOWN_AS[standing]: score.known(standing) for standing in STANDINGS},
     }
 
 
 def _reversed(row: ScoredRow) -> dict[str, object]:
     place = f"{published(row.study.paper).name}, {row.study.kind} {row.study.number}"
-    return {"": place, "what": row.what, "published": number(row.published, 3), "ours": number(row.ours, 3), "why": row.why}
+    numbers = {"published": number(row.published, 3), "ours": number(row.ours, 3)}
+    return {"": place, "what": row.what, **numbers, "cause": row.cause or MISSING, "why": row.why}
