@@ -151,6 +151,22 @@ def test_counterfactuals_of_a_file_change_names_and_settings_one_at_a_time(monke
         found({"rows": rows, "counterfactuals": [{"what": "x", "settings": {"training.batch_size": "SIZE"}}]})
 
 
+def test_points_of_the_grids_that_a_file_names_are_varied_alone(monkeypatch) -> None:
+    varied: list[Task] = []
+    monkeypatch.setattr(study_run, "all_under_assumptions", lambda tasks, *_: varied.extend(tasks) or {})
+    grids = {"main": AXES, "large": {**AXES, "training.batch_size": 800}}
+    rows = [{"what": "an epoch", "printed": 1, "ours": "large[0].epoch_s"}]
+    for named, sizes in (([], [100, 800]), (["large"], [800])):
+        varied.clear()
+        found({"grid": grids, "rows": rows, "varied": named})
+        assert sorted(task.point.setting("training.batch_size") for task in varied) == sizes
+    varied.clear()
+    found({"grid": grids, "rows": rows, "way": "counted"})
+    assert varied == []
+    with pytest.raises(UserError, match="unknown grid 'larger'"):
+        found({"grid": grids, "rows": rows, "varied": ["larger"]})
+
+
 def test_a_quick_study_and_one_of_ones_own_are_not_explained() -> None:
     file = StudyFile.model_validate({**OWN, "rows": [{"what": "an epoch", "printed": 1e9, "ours": "main[0].epoch_s"}]})
     assert CAUSES not in study_run.run(file, "own", None, lambda _: None, True).tables

@@ -20,7 +20,7 @@ from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
-PLACES = 4  # equal parts of a range, at whose ends an assumption is tried
+PLACES = 2  # equal parts of a range, at whose ends an assumption is tried
 
 
 def values_of(assumption: Assumption) -> list[float]:

@@ -130,6 +130,7 @@ class StudyFile(Keys):
     rows: Sequence[Row] = ()
     conclusions: Sequence[ClaimKeys] = ()
     counterfactuals: Sequence[CounterfactualKeys] = ()
+    varied: Sequence[str] = Field((), description="grids whose points are replayed under other assumptions of machines; none: all")
     tables: Mapping[str, Table] = {}
     notes: Sequence[str | Note] = ()
     drawings: Sequence[Chart] = ()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from chronoscale.errors import unknown
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.axes import words
 from chronoscale.harness.study.expressions import Names, filled, value
@@ -53,6 +54,13 @@ class StudyGrids(NamedTuple):
         functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
         of = (*shared.metrics, *study.metrics), (*shared.hooks, *study.hooks)
         return cls(points, [Task(*one, *of) for one in zip(several, runners, functions, strict=True)])
+
+    def tasks_of(self, names: Sequence[str]) -> list[Task]:
+        """Return the tasks of the points of some grids, by name, of all where none is named. Raises UserError for one that is not there."""
+        if missing := [name for name in names if name not in self.points]:
+            raise unknown("grid", missing[0], self.points)
+        wanted = {point for name in names or self.points for point in self.points[name]}
+        return [task for task in self.tasks if task.point in wanted]
 
     def evaluated(self, results: Sequence[StudyResult]) -> dict[str, Points]:
         """Return the points with their results, as expressions see them. results: one a task."""

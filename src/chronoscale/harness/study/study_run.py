@@ -85,8 +85,8 @@ def run(
     answered = answer(claims, folder, quick, on_progress)
     tables = {CONCLUSIONS: conclusion_table(answered)}
     if explains:
-        timed = grids.tasks if study.way == "simulated" else ()  # what is counted does not depend on a machine
-        assumed = all_under_assumptions(timed, on_progress, workers, folder)
+        varied = grids.tasks_of(study.varied) if study.way == "simulated" else ()  # what is counted does not depend on a machine
+        assumed = all_under_assumptions(varied, on_progress, workers, folder)
         runs = counterfactual_runs(study, printed, grids, results, rows, assumed, evaluate, on_progress)
         tables[CAUSES] = cause_table(causes(rows, runs))
     for key, table in study.tables.items():
