@@ -274,7 +274,12 @@ def test_a_claim_that_names_what_is_not_there_fails_by_name(results, capsys, mon
 def test_rows_without_numbers_fail_by_name(results, capsys, monkeypatch):
     change(results / "table-3.json", 0, ours=None, ratio=None)
     command("reproduce", expect=2)
-    assert "claim 'bytes of a' of real: table-3 has 'a, GB' in no row with a printed number and one of ours" in one_line(capsys)
+    told = "claim 'bytes of a' of real: table-3 has 'a, GB' in no row with a printed number and one of ours"
+    assert told in one_line(capsys)
+    change(results / "table-3.json", 0, ours=4.0, ratio=0.8)
+    change(results / "table-3.json", 1, ours=0.0, ratio=0.0)
+    command("reproduce", expect=2)
+    assert told in one_line(capsys)
     claim = Claim(claim="it", sentence="…", place="abstract", in_rows="mean", ours=(Evidence(study="figure-8", rows="a over b, *"),))
     real = published("real").model_copy(update={"claims": (claim,)})
     monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
@@ -301,6 +306,17 @@ def test_the_band_under_joint_assumptions(results, monkeypatch):
     assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× under joint assumptions"
     assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
     assert claim_sentence("real", [times]).startswith("REAL: of 1 claim of its abstract")
+
+
+def test_what_is_saved_of_ranges_turns_their_ends(results, monkeypatch):
+    """The most is saved where the ratio is lowest."""
+    evidence = Evidence(study="figure-8", rows="a over b, pubmed", over="a over b, cora")
+    claims = [Claim(claim="it", sentence="…", place="abstract", measure="saved", ours=(evidence,), **{end: 0.3}) for end in ("low", "high")]
+    real = published("real").model_copy(update={"claims": tuple(claims)})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    change(results / "figure-8.json", 1, ours_low=1.8, ours_mean=1.9, ours_high=2.0)
+    least, most = claims_of(scorecards(Path("results"))[0])
+    assert (least.ours, most.ours) == (pytest.approx(1 - 1.8 / 2), pytest.approx(1 - 2 / 4))
 
 
 @pytest.mark.parametrize(

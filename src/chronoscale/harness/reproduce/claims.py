@@ -227,10 +227,13 @@ def _ends(row: Mapping[Hashable, Any], whose: str) -> dict[End, float]:
 
 
 def _divided(row: ClaimValue, other: ClaimValue, saved: bool) -> ClaimValue:
-    """Return one row over another, end by end; saved: 1 less that, the share that the first has less than the second."""
+    """Return one row over another: the ratio of the means, and those of the lowest and the highest, in order; saved: 1 less that, the share
+    that the first has less than the second."""
 
     def ends(first: Mapping[End, float], second: Mapping[End, float]) -> dict[End, float]:
-        ratio = {end: first[end] / second[end] for end in ENDS}
+        ratio = {end: first[end] / second[end] if second[end] else nan for end in ENDS}
+        if ratio["low"] > ratio["high"]:
+            ratio |= {"low": ratio["high"], "high": ratio["low"]}
         return {"low": 1 - ratio["high"], "mean": 1 - ratio["mean"], "high": 1 - ratio["low"]} if saved else ratio
 
     why = row.why if row.why == other.why else "; ".join(filter(None, [row.why, other.why]))
