@@ -17,7 +17,7 @@ from chronoscale.harness.study.task import Task
 
 MODULES = {
     "__init__.py": "",
-    "a.py": '"""Prose."""\nfrom chronoscale.deep import b\n\n\ndef f(x):\n    """More of it."""\n    return x + 1  # a comment\n',
+    "a.py": '"""Prose."""\nimport chronoscale.deep.b\n\n\ndef f(x):\n    """More of it."""\n    return x + 1  # a comment\n',
     "deep/__init__.py": "",
     "deep/b.py": "import chronoscale.c\nENTRY = 'chronoscale.late'\n",
     "c.py": "def g():\n    from chronoscale import inner\n    return inner.ONE\n",

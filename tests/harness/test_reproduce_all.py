@@ -130,6 +130,7 @@ def test_a_budget_begins_nothing_that_would_end_later(studies, capsys):
     result(2).write_text(json.dumps({**stored, "minutes": 300, "made_of": {}}))
     command("reproduce", "all", "--budget", "0.5h", "--workers", 1)
     lines, _ = told(capsys)
+    assert lines[1].startswith("1 of 2: real study-3 ")
     assert "as 0.5h would not do: real study-2; 5 h T" in lines[-1] and result(3).is_file()
 
 

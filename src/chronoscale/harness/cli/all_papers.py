@@ -73,8 +73,8 @@ def reproduce_all(selection: Selection, budget: str | None, workers: int | None,
 
     def on_made(made: MadeStudy, left_s: float) -> None:
         nonlocal ended
-        ended += 1
         if made.status != "left":
+            ended += 1
             became = f"made in {_time(made.seconds)}" if made.status == "made" else f"failed: {made.error}"
             so_far = f"{_time(time.monotonic() - begin)} so far, about {_time(left_s)} left"
             line = f"{ended} of {len(stale)}: {made.state.name} ({made.state.why}): {became}; {so_far}"
