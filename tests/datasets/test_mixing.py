@@ -107,7 +107,7 @@ def test_metis_cuts_less_of_a_stream_with_communities():
         src, dst = np.unique(np.stack([made.src, made.dst]), axis=1).astype(np.int64)
         part = metis_assignment(src, dst, 10_000, 8)
         cuts.append(np.mean(part[src] != part[dst]))
-    assert cuts[1] < cuts[0] - 0.1
+    assert cuts[1] < min(cuts[0] - 0.05, 0.5)  # the planted cut leaves half of the pairs within parts
 
 
 def test_a_file_may_ask_for_communities(tmp_path: Path):

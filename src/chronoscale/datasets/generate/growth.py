@@ -82,8 +82,8 @@ class GrowthGraph:
         mixing: float | None = None,
     ) -> GrowthGraph:
         """Build the generator of `snapshots` snapshots over a static R-MAT graph of `nodes` nodes and `edges` edges. trend: as in the
-        class; None: `stackoverflow_trend`. skew: as in `rmat.rmat`, the higher, the more skewed the degrees. mixing: share of the static graph's edges that leave their
-        community, as in `mixing.mix`; None: there are no communities."""
+        class; None: `stackoverflow_trend`. skew: as in `rmat.rmat`, the higher, the more skewed the degrees. mixing: share of the static
+        graph's edges that leave their community, as in `mixing.mix`; None: there are no communities."""
         require_mixing(nodes, mixing)
         src, dst = rmat(nodes, edges, seed, skew)
         ends = dst if mixing is None else mix(nodes, src.astype(np.int64), dst.astype(np.int64), mixing, seed)
