@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from chronoscale.datasets.arrays import Bool, Float32, Float64, Int64, require_num_nodes
+from chronoscale.datasets.generate.mixing import mix, require_mixing
 from chronoscale.datasets.generate.pairs import Pairs, most_pairs
 from chronoscale.datasets.randomness import permute, uniform
 from chronoscale.datasets.streams.events import EventStream
@@ -31,8 +32,9 @@ class RandomStream:
     short while few pairs have come. burstiness: (sd - mean) / (sd + mean) of the gaps between events (Goh and Barabasi, 2008, eq. 1), which
     are independent and follow Weibull's law: -1 even, 0 Poisson, 1 bursts. Time begins at 0 and is expected to end at `span`; `whole`
     rounds it down (int64, else float64), which adds to burstiness where gaps are about 1. features, node_features: widths, standard normal
-    float32. labels: the share of events with label 1, the others have 0; with 0 there are none. Memory is one block, of events or rows of
-    node features, and O(nodes). Raises UserError for parameters outside their range.
+    float32. labels: the share of events with label 1, the others have 0; with 0 there are none. mixing: the share of pairs that leave their
+    community (`mixing.mix`: partners are exchanged, so that nobody has more or fewer); None: there are no communities. Memory is one block,
+    of events or rows of node features, and O(nodes), with communities O(pairs). Raises UserError for parameters outside their range.
     """
 
     unit: ClassVar[str] = "events"  # what it generates, one by one or in blocks
@@ -51,6 +53,7 @@ class RandomStream:
     seed: int = 0
     name: str = "events"
     block: int = 1 << 16
+    mixing: float | None = None
 
     def __post_init__(self) -> None:
         require_num_nodes(self.nodes)
@@ -68,6 +71,7 @@ class RandomStream:
             raise UserError(f"events: burstiness expected in [-0.9, 0.9], got {self.burstiness}")
         if not 0 < self.span <= 2**52:
             raise UserError(f"events: span expected in (0, 2^52], got {self.span}")
+        require_mixing(self.nodes, self.mixing)
         if min(self.features, self.node_features) < 0 or not 0 <= self.labels < 1 or self.block < 1:
             raise UserError("events: expected widths of at least 0, a share of labels in [0, 1), and blocks of at least 1 event")
 
@@ -92,17 +96,27 @@ class RandomStream:
         keys = [int(key) for key in np.random.SeedSequence([self.seed, 4]).generate_state(3 + 2 * _TRIES, np.uint64)]
         skews = (self.source_skew, self.destination_skew) if self._sources_own else (self.destination_skew, self.source_skew)
         table = Pairs(self._owners, self._partners, self.pairs, self.events, *skews, keys[0])
+        meeting = self._meeting(table)
         waiting, marking, featuring = (np.random.default_rng([self.seed, 4, use]) for use in range(3))  # one value after another
         now = 0.0
         for begin in range(0, self.events, self.block):
             count = min(self.block, self.events - begin)
-            src, dst = self._ids(*table(self._numbers(begin, count, table, keys[2:])), keys[1])
+            src, dst = self._ids(*meeting(self._numbers(begin, count, table, keys[2:])), keys[1])
             time: Float64 = np.cumsum(np.concatenate([[now], self._gaps(waiting, count)]))
             now = time[-1]
             features = featuring.standard_normal((count, self.features), np.float32) if self.features else None
             labels = (marking.random(count) < self.labels).astype(np.int64) if self.labels else None
             t = time[:-1].astype(np.int64) if self.whole else time[:-1]
             yield EventStream(self.nodes, src.astype(np.int32), dst.astype(np.int32), t, features, labels, name=self.name)
+
+    def _meeting(self, table: Pairs) -> Callable[[Int64], tuple[Int64, Int64]]:
+        """Return what gives (owner, partner), int64 [n] each, of pairs by their numbers, int64 [n]."""
+        if self.mixing is None:
+            return table
+        owner, partner = table(np.arange(self.pairs))
+        first = 0 if self._partners is None else self._owners  # in one space of ids, in which communities are
+        mixed = mix(self.nodes, owner, partner + first, self.mixing, self.seed) - first
+        return lambda number: (owner[number], mixed[number])
 
     def _numbers(self, begin: int, count: int, table: Pairs, keys: list[int]) -> Int64:
         """Draw the number of the pair of each event, int64 [count]."""

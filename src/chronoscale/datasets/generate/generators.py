@@ -46,7 +46,7 @@ def build(spec: GeneratorSpec, name: str, seed: int) -> Generator:
 @build.register
 def _(spec: GrowthSpec, name: str, seed: int) -> GrowthGraph:
     trend = None if spec.trend is None else np.linspace(*spec.trend, spec.snapshots)
-    return GrowthGraph.rmat(spec.nodes, spec.edges, spec.snapshots, spec.change_rate, seed, trend, name, spec.skew)
+    return GrowthGraph.rmat(spec.nodes, spec.edges, spec.snapshots, spec.change_rate, seed, trend, name, spec.skew, spec.mixing)
 
 
 @build.register

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from chronoscale.datasets.arrays import Float64, Int32, require, require_num_nodes
+from chronoscale.datasets.generate.mixing import mix, require_mixing
 from chronoscale.datasets.generate.rmat import QUADRANTS, rmat
 from chronoscale.datasets.snapshots.sequence import Snapshot, SnapshotSequence
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
@@ -78,10 +79,15 @@ class GrowthGraph:
         trend: Float64 | None = None,
         name: str = "growth",
         skew: float = QUADRANTS[0],
+        mixing: float | None = None,
     ) -> GrowthGraph:
         """Build the generator of `snapshots` snapshots over a static R-MAT graph of `nodes` nodes and `edges` edges. trend: as in the
-        class; None: `stackoverflow_trend`. skew: as in `rmat.rmat`, the higher, the more skewed the degrees."""
-        return cls.of_static(Snapshot(nodes, *rmat(nodes, edges, seed, skew)), snapshots, change_rate, seed, trend, name)
+        class; None: `stackoverflow_trend`. skew: as in `rmat.rmat`, the higher, the more skewed the degrees. mixing: share of the static
+        graph's edges that leave their community, as in `mixing.mix`; None: there are no communities."""
+        require_mixing(nodes, mixing)
+        src, dst = rmat(nodes, edges, seed, skew)
+        ends = dst if mixing is None else mix(nodes, src.astype(np.int64), dst.astype(np.int64), mixing, seed)
+        return cls.of_static(Snapshot.from_edges(nodes, src, ends), snapshots, change_rate, seed, trend, name)
 
     def __len__(self) -> int:
         return self.trend.size

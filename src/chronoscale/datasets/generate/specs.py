@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 from chronoscale.datasets.generate.rmat import QUADRANTS
 
 EdgeShare = Annotated[float, Field(gt=0, le=1)]
+Mixing = EdgeShare | None  # share of the edges that leave their community; None: there are no communities
 
 
 class _Spec(BaseModel):
@@ -26,6 +27,7 @@ class GrowthSpec(_Spec):
     kind: Literal["growth"]
     change_rate: float = Field(ge=0, le=1)
     skew: float = Field(QUADRANTS[0], ge=0.25, lt=1)
+    mixing: Mixing = None
     trend: Annotated[tuple[EdgeShare, EdgeShare], Field(strict=False)] | None = (
         None  # first and last share of the edges; None: Stackoverflow's
     )
@@ -85,6 +87,7 @@ class EventsSpec(BaseModel):
     features: NonNegativeInt = 0
     node_features: NonNegativeInt = 0
     labels: float = Field(0.0, ge=0, lt=1)
+    mixing: Mixing = None
 
 
 class SessionsSpec(BaseModel):
