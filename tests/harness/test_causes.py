@@ -102,12 +102,12 @@ def point_under(name: str, value: float) -> float:
 
 def test_points_are_replayed_under_each_assumption_that_matters() -> None:
     task = Task(StudyPoint.of(AXES), "sweep", "", ("epoch_s",), ())
-    results = under_assumptions(task)
+    results = under_assumptions(task, 4)
     of = {each.name: each for each in ASSUMPTIONS}
     assert not any(of[name].noise for name, _ in results) and len({name for name, _ in results}) > 5
     launch = of["launch of a kernel"]
-    assert [value for name, value in results if name == launch.name] == [value for value in values_of(launch) if value != 1]
-    assert values_of(launch)[0] == launch.low and values_of(launch)[-1] == pytest.approx(launch.high)
+    assert [value for name, value in results if name == launch.name] == [value for value in values_of(launch, 4) if value != 1]
+    assert values_of(launch, 4)[0] == launch.low and values_of(launch, 4)[-1] == pytest.approx(launch.high)
     for at in (0.5, 2.0):
         assert results[Assumed(launch.name, at)].values["epoch_s"] == point_under(launch.name, at)
     epoch = results[Assumed(launch.name, 2.0)].values["epoch_s"]
@@ -116,7 +116,7 @@ def test_points_are_replayed_under_each_assumption_that_matters() -> None:
     costs = scenario.costs.on_device(device)  # type: ignore[attr-defined]
     assert epoch == replay(scenario.schedule, replace(scenario.cluster, device=device), costs).span_ns / 1e9
     refused = replace(task, point=StudyPoint.of({**AXES, "strategy": "real-g"}))
-    assert under_assumptions(refused) == {}
+    assert under_assumptions(refused, 4) == {}
 
 
 def test_a_cause_that_was_planted_is_found_kept_and_told(tmp_path, monkeypatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from chronoscale.errors import UserError
@@ -20,18 +21,20 @@ from chronoscale.harness.sweep.sweep import sweep
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
-PLACES = 2  # equal parts of a range, at whose ends an assumption is tried
+FEW = 100  # points of a study
+PARTS = {True: 8, False: 2}  # of a range, at whose ends an assumption is tried: of few points, and of more
 
 
-def values_of(assumption: Assumption) -> list[float]:
-    """Return the values at which an assumption is tried: PLACES equal parts of its range and its ends, each once."""
-    return list(dict.fromkeys(assumption.value(place / PLACES) for place in range(PLACES + 1)))
+def values_of(assumption: Assumption, parts: int) -> list[float]:
+    """Return the values at which an assumption is tried: the ends of so many equal parts of its range, each once."""
+    return list(dict.fromkeys(assumption.value(place / parts) for place in range(parts + 1)))
 
 
-def under_assumptions(task: Task) -> dict[Assumed, StudyResult]:
+def under_assumptions(task: Task, parts: int) -> dict[Assumed, StudyResult]:
     """Simulate a study's point once for each value of each assumption that matters to it and is not its usual one.
 
-    The plan stays as it is; what differs from draw to draw is left out. Empty for a point that a strategy refuses.
+    parts: of each range, at whose ends it is tried. The plan stays as it is; what differs from draw to draw is left out. Empty for a point
+    that a strategy refuses.
     """
     bed = testbed(task.point)
     try:
@@ -43,7 +46,7 @@ def under_assumptions(task: Task) -> dict[Assumed, StudyResult]:
     for assumption in assumptions_of(scenario):
         if assumption.noise:
             continue
-        for value in values_of(assumption):
+        for value in values_of(assumption, parts):
             if value != assumption.usual(scenario):
                 changed = assumption.change(scenario, value)
                 trace = replay(changed.schedule, changed.cluster, changed.costs)
@@ -62,8 +65,9 @@ def all_under_assumptions(
     None: nothing is kept. Raises as `sweep`.
     """
     simulated = [task for task in tasks if task.runner == "sweep"]
+    parts = PARTS[len(simulated) <= FEW]
     done: dict[int, dict[Assumed, StudyResult]] = {}
-    paths = {i: folder / f"{_key(task)}.json" for i, task in enumerate(simulated)} if folder is not None else {}
+    paths = {i: folder / f"{_key(task, parts)}.json" for i, task in enumerate(simulated)} if folder is not None else {}
     done |= {i: _load(path) for i, path in paths.items() if path.is_file()}
 
     def take(number: int, result: dict[Assumed, StudyResult]) -> None:
@@ -73,13 +77,13 @@ def all_under_assumptions(
             write_text(paths[number], json.dumps(plain(kept)))
         on_progress(f"assumptions: {len(done)} of {len(simulated)}: {simulated[number].point}")
 
-    sweep(under_assumptions, {i: task for i, task in enumerate(simulated) if i not in done}, take, workers)
+    sweep(partial(under_assumptions, parts=parts), {i: task for i, task in enumerate(simulated) if i not in done}, take, workers)
     every = dict.fromkeys(assumed for i in range(len(simulated)) for assumed in done[i])
     return {one: {simulated[i].point: done[i][one] for i in range(len(simulated)) if one in done[i]} for one in every}
 
 
-def _key(task: Task) -> str:
-    return content_key(task.key, PLACES, [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS], code_digest(__name__))
+def _key(task: Task, parts: int) -> str:
+    return content_key(task.key, parts, [f"{each.name} {each.low} {each.high}" for each in ASSUMPTIONS], code_digest(__name__))
 
 
 def _load(path: Path) -> dict[Assumed, StudyResult]:
