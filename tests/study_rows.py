@@ -25,7 +25,7 @@ VARY = (
 def table(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Columns by name, as JSON has them, without reasons, and without what is another time different."""
     lines = [line for line in frame.to_dict("records") if not varies(line)]
-    left_out = {"why", "note"} | ({"seconds", MEASURED} if MEASURED in frame else set())
+    left_out = {"why", "note", "aside"} | ({"seconds", MEASURED} if MEASURED in frame else set())
     left_out |= {"metis", "metis_shared"} if "metis_shared" in frame else set()  # which cuts a stream, too
     return {str(key): [plain(line[key]) for line in lines] for key in frame if key not in left_out}
 

@@ -91,6 +91,8 @@ def test_no_other_row_is_harmed_by_staying_infinitely_far_or_by_what_counts_as_t
     assert cause.shown
     (cause, _) = causes(lines(2.0, 1.3, 1.0), [Tried("a", "a at 1", "", [1.0, 1.37, 1.0])])
     assert not cause.shown and cause.harms == 1 and "but 1 other row further off" in cause.sentence()
+    (cause,) = causes(lines(2.0, 1.0, nan), [Tried("a", "a at 1", "", [1.0, nan, nan])])
+    assert not cause.shown and cause.harms == 1  # a row that is no more
 
 
 def point_under(name: str, value: float) -> float:

@@ -122,7 +122,8 @@ def test_a_cause_is_shown_by_runs_alone(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert "of the 3 farther off a run shows a cause of 1, for 0 there is a conjecture and for 2 none" in out
-    assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | because |" in Path("card.md").read_text()
+    told = "shown by a run: x 2: 1.10 times the published | because"
+    assert f"| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | {told.replace('|', chr(92) + '|')} |" in Path("card.md").read_text()
 
 
 def test_a_changed_row_changes_what_is_said(results, capsys):

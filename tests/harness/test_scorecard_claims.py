@@ -53,6 +53,8 @@ def numbers(paper: str, claim: dict) -> list[tuple[float, float, float, float, t
         for what, line in lines.items():
             if not (match := pattern.match(what)) or ("without" in evidence and evidence["without"] in what):
                 continue
+            if line.get("aside") or str(line.get("why")).startswith("solved from the printed numbers"):
+                continue
             ours, printed = ends(line, "ours"), ends(line, "published")
             points = line.get("points") or 1
             if "over" in evidence:
@@ -237,6 +239,17 @@ def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
     assert (
         "| 1.50× | 0.800× | 0.800× to 4.00× | reversed | simulated | Figure 8 | 2 rows; farthest a over b, pubmed: copies; of both" in page
     )
+
+
+def test_rows_that_are_set_aside_answer_no_claim(results, capsys):
+    """Ours is of the other rows; a claim whose rows are all set aside fails by name."""
+    change(results / "figure-8.json", 1, ours_low=0.1, ours_mean=0.1, ours_high=9.0, aside="another machine")
+    command("reproduce")
+    out = capsys.readouterr().out
+    assert re.search(r"a over b, at least +1\.50× +2\.00×", out) and re.search(r"a over b, up to +4\.00× +4\.00×", out)
+    change(results / "figure-8.json", 0, aside="another machine")
+    command("reproduce", expect=2)
+    assert "has no row 'a over b, *' that is scored" in one_line(capsys)
 
 
 def test_none_that_holds(results, capsys):

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import VERDICTS, Scorecard, ScoredRow, Verdict
-from chronoscale.harness.study.findings import NEAR
+from chronoscale.harness.study.causes import stored_causes
+from chronoscale.harness.study.findings import NEAR, set_aside
 from chronoscale.harness.study.results import CONCLUSIONS, StoredResult
 from chronoscale.reports.published import Claim, Evidence, published
 
@@ -163,16 +164,18 @@ def _values(where: str, evidence: Evidence, result: StoredResult, claim: Claim) 
     rows = {str(row["what"]): row for row in result.findings.rows.to_dict("records") if "what" in row}
     found = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
     found = [(words, row) for words, row in found if not evidence.without or evidence.without not in str(row["what"])]
+    found = [(words, row) for words, row in found if not set_aside(row)]
     if not found:
-        raise UserError(f"{where}: {result.study} has no row '{evidence.rows}'")
+        raise UserError(f"{where}: {result.study} has no row '{evidence.rows}' that is scored")
+    said = {cause.what: cause.sentence() for cause in stored_causes(result.findings)}
     values = []
     for words, row in found:
-        value = _value(row)
+        value = _value(row, said)
         if evidence.over:
             other = _filled(evidence.over, words)
             if other not in rows:
                 raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
-            value = _divided(value, _value(rows[other]), saved=claim.measure == "saved")
+            value = _divided(value, _value(rows[other], said), saved=claim.measure == "saved")
         if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
             values.append((words[:-1], value))
     if not values:
@@ -205,10 +208,12 @@ def _filled(pattern: str, words: Sequence[str]) -> str:
     return first + "".join(word + part for word, part in zip(words, rest, strict=True))
 
 
-def _value(row: Mapping[Hashable, Any]) -> ClaimValue:
+def _value(row: Mapping[Hashable, Any], said: Mapping[str, str]) -> ClaimValue:
+    """Return the numbers of a row. said: what counterfactual runs show, by row."""
     ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
     points = float(row.get("points", nan))
-    return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, str(row.get("why") or ""))
+    why = " | ".join(filter(None, (said.get(str(row["what"])), str(row.get("why") or ""))))
+    return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, why)
 
 
 def _lowest(values: Sequence[ClaimValue]) -> ClaimValue:

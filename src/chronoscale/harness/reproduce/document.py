@@ -14,7 +14,7 @@ from chronoscale.harness.reproduce.conclusion_section import conclusion_section
 from chronoscale.harness.reproduce.pages import markdown, readable
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study.expressions import filled, plural
-from chronoscale.harness.study.findings import SOLVED
+from chronoscale.harness.study.findings import set_aside
 from chronoscale.harness.study.results import CONCLUSIONS, StoredResult, load_result
 from chronoscale.harness.study.study_file import folder
 from chronoscale.reports.published import published
@@ -129,7 +129,7 @@ def _summaries(studies: Sequence[Study], results: Mapping[str, StoredResult]) ->
 
     def near(share: float) -> str:
         """How many rows are within this share of what is printed, of all with a printed number that they are not solved from."""
-        rows = [row for result in results.values() for row in result.findings.rows.to_dict("records") if SOLVED not in str(row.get("why"))]
+        rows = [row for result in results.values() for row in result.findings.rows.to_dict("records") if not set_aside(row)]
         ratios = [float(ratio) for row in rows if (ratio := row.get("ratio")) == ratio and ratio is not None]
         return f"{sum(abs(ratio - 1) <= share for ratio in ratios)} of {len(ratios)}"
 

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.registry import Study
-from chronoscale.harness.study.causes import stored_causes
+from chronoscale.harness.study.causes import Cause, stored_causes
 from chronoscale.harness.study.findings import AGREES, NEAR, UNKNOWN, set_aside
 from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.reports.published import PAPERS
@@ -32,14 +32,14 @@ STANDINGS: tuple[Standing, ...] = get_args(Standing)
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
     """Row of a stored result that has a printed number. published: that number, NaN where the result has it under another name; ratio: ours
-    over it; why: the row's reason; shown: whether a counterfactual run shows a cause of the difference."""
+    over it; why: the row's reason; run: what counterfactual runs say of the difference, None without any."""
 
     study: Study
     what: str
     published: float
     ratio: float
     why: str
-    shown: bool = False
+    run: Cause | None = None
 
     @property
     def ours(self) -> float:
@@ -57,11 +57,16 @@ class ScoredRow:
         return OVER in self.what and self.published > 0 and self.ours > 0
 
     @property
+    def reason(self) -> str:
+        """What runs say of the difference, then the row's own reason."""
+        return " | ".join(filter(None, (self.run.sentence() if self.run else "", self.why)))
+
+    @property
     def cause(self) -> Standing | None:
         """How well the cause of the difference is known, None within NEAR: `conjecture` is a reason that no run shows."""
         if self.fold <= NEAR:
             return None
-        if self.shown:
+        if self.run and self.run.shown:
             return "shown"
         return "not established" if UNKNOWN in self.why or not self.why else "conjecture"
 
@@ -154,11 +159,11 @@ def _scorecard(paper: str, results: Path) -> Scorecard:
 
 def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
     """Yield the rows of a result that have a printed number, without those that are set aside."""
-    shown = {cause.what for cause in stored_causes(result.findings) if cause.shown}
+    runs = {cause.what: cause for cause in stored_causes(result.findings)}
     for row in result.findings.rows.to_dict("records"):
         ratio, why = float(row.get("ratio", nan)), str(row.get("why", ""))
         if not isnan(ratio) and not set_aside(row):
-            yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why, row["what"] in shown)
+            yield ScoredRow(study, str(row["what"]), _published(row, ratio), ratio, why, runs.get(str(row["what"])))
 
 
 def _published(row: Mapping[Hashable, Any], ratio: float) -> float:

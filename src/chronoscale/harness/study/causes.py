@@ -115,6 +115,6 @@ def _closes(ratio: float, changed: float) -> bool:
 
 
 def _harmed(i: int, ratios: Sequence[float], changed: Sequence[float]) -> int:
-    """How many other rows are further off than NEAR and by more than AGREES further than they were."""
+    """How many other rows are further off than NEAR and by more than AGREES further than they were, or are no more."""
     pairs = [(_gap(old), _gap(new)) for j, (old, new) in enumerate(zip(ratios, changed, strict=True)) if j != i]
-    return sum(new > log(NEAR) and new > old + log(1 + AGREES) for old, new in pairs)
+    return sum((new > log(NEAR) and new > old + log(1 + AGREES)) or isnan(new) > isnan(old) for old, new in pairs)

@@ -30,7 +30,7 @@ NEAR = 1.25  # times the published, or a part of it: counted as the same
 def set_aside(row: Mapping[Any, Any]) -> bool:
     """Return whether a study's row says nothing of how near ours is to the published: it assumes otherwise, or is made from it."""
     reason = row.get(ASIDE)  # NaN where a table has no reason for it
-    return (isinstance(reason, str) and reason != "") or SOLVED in str(row.get("why"))
+    return (isinstance(reason, str) and reason != "") or str(row.get("why")).startswith(SOLVED)
 
 
 def by_copies(ratio: float, free: float) -> str:
