@@ -138,6 +138,7 @@ def case(tmp_path, task: str = "link", hidden: float = 0.0) -> PreparedStream:
     return PreparedStream.load(prepared(tmp_path, stream(seed=3, labels=True), task=task, hidden=hidden))
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("hidden", [0.0, 0.2])
 @pytest.mark.parametrize("validates", [False, True])
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -208,6 +208,7 @@ def test_parameters_outside_their_range_are_refused(wrong, message):
         replace(SIDES, **wrong)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "events", "seed"), [("lastfm", 0, 0), ("wikitalk", 1_500_000, 0), ("bitcoin", 1_500_000, 0), ("gdelt", 0, 0)]
 )

@@ -178,6 +178,7 @@ def run(sound: Path, tmp_path: Path) -> Run:
     return Run(tmp_path / "runs" / sound.name)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(("file", "happens", "message"), RUNS)
 def test_a_damaged_file_of_a_run(run, tmp_path, capsys, file, happens, message):
     happens(run.folder / file)

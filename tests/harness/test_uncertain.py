@@ -173,6 +173,7 @@ def test_a_conclusion_under_joint_assumptions_opens_what_is_said(experiment, cap
     assert "joint draws" not in capsys.readouterr().err and assumed_of(Run(Path("runs/small-simulate-3"))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one core draws without forks")
 def test_killed_draws_leave_nothing_and_the_run_is_taken_up(experiment, capsys):
     """No forked process goes on, or keeps the run from the next command."""

@@ -199,7 +199,7 @@ def test_nvswitch_adds_up():
     assert seconds(switched(4), f"r: ALLREDUCE@COMM all bytes={GIGA}", 32) == pytest.approx(four, rel=1e-9)
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("name", presets.names())
 @pytest.mark.parametrize("op", ["ALLREDUCE", "ALLGATHER", "ALLTOALL", "SEND"])
 def test_a_byte_more_takes_hardly_longer(name, op):

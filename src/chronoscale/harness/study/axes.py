@@ -13,9 +13,9 @@ EVERY = (*AXES[1:], "experiment", "runner", "of")
 BLOCK = ("if", "like")  # keys of a block that are no axes
 SETTINGS = frozenset((  # that testbeds and hooks read
     "ahead", "alpha", "bandwidth", "batch", "batches", "bus", "cached", "cases", "churn", "copies", "cut", "degrees", "divisor", "edges",
-    "efficiency", "epochs", "events", "factor", "fanout", "full", "groups", "heads", "hidden", "horizon", "latency_s", "launch_s", "least",
+    "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "horizon", "latency_s", "launch_s", "least",
     "length", "longest", "most", "network", "nodes", "once", "pipelined", "policy", "presample", "rate", "rates", "repeats",
-    "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads", "way", "week_s",
+    "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads", "way",
     "width",
 ))  # fmt: skip
 
