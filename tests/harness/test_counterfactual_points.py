@@ -9,7 +9,7 @@ from small_studies import measured, replayed
 from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.hooks.fast_reuse import Reads, hit_rates
 from chronoscale.harness.study.hooks.fast_warps import Gpu
-from chronoscale.harness.study.hooks.real import flops_with_halo
+from chronoscale.harness.study.hooks.real_counts import flops_with_halo
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Lane, Op
