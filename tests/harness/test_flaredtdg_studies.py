@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import small_studies
-from one_rank import inline_ranks
 from small_studies import measured, replayed, run_registered
 
 from chronoscale.batching.snapshots.survival import EpochDraws
-from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.findings import Findings
@@ -383,30 +381,6 @@ def test_figure_8_finds_the_least_error_and_how_memory_grows(known) -> None:
     assert (grown["ours_low"], grown["points"]) == (pytest.approx(6.0), 3)
     assert len(findings.tables["cells"]) == 12
     assert rows.loc["rec_amazon, full snapshots of least test MSE", ["published_low", "published_high"]].tolist() == [2, 3]
-
-
-@pytest.mark.slow
-def test_a_training_is_a_run_of_its_settings() -> None:
-    """For real, on a small stand-in: losses, times, errors, and the planned peak of fewer full snapshots is less."""
-    width = {"width": 16, "rate": 0.003, "epochs": 1}
-    two, four = (executed.training(point("rec_amazon_like", "t-gcn", gpus=1, full=full, **width)) for full in (2, 4))
-    for one in (two, four):
-        assert len(one["seconds"]) == len(one["validation"]) == 1 and one["ended"][0] == pytest.approx(one["seconds"][0])
-        assert one["epoch_s"] > 0 and 0 < one["test"] < 10 and {"last value", "exponential smoothing"} < set(one["naive"])
-    assert two["peak_gb"] < four["peak_gb"]
-    with pytest.raises(UserError, match="alpha"):
-        executed.training(point("rec_amazon_like", "t-gcn", gpus=1, alpha=1.5, **width))
-
-
-@pytest.mark.parametrize(("name", "split", "steps"), [("esdg", "whole", 1), pytest.param(OURS, "crossed", 14, marks=pytest.mark.slow)])
-def test_a_training_to_convergence_is_bounded_in_steps(monkeypatch, name, split, steps) -> None:
-    """For real, on events in days: of 32 snapshots 22 train, in windows of eight, or in one; at most so many steps, in whole epochs."""
-    inline_ranks(monkeypatch)
-    settings = {"length": 86_400, "split": split, "width": 4, "rate": 0.003, "seed": 1, "patience": 40, "steps": 15}
-    result = executed.converged(point("events_small", "t-gcn", name, gpus=1, **settings))
-    assert result["epoch_steps"] == steps and result["targets"] == steps * 1_153, "a step predicts a snapshot's nodes"
-    assert not result["ended"] and 1 <= result["settled"] <= -(-15 // steps) and result["taken"] == result["settled"] * steps
-    assert 0 < result["test"] < 10 and "last value" in result["naive"]
 
 
 def test_every_study_names_how_it_was_made() -> None:

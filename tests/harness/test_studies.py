@@ -208,6 +208,11 @@ def test_axes_are_read_by_code_or_by_the_file() -> None:
         read = {*axes.words(study.file.model_dump()), *axes.words(paper_file(study.paper).model_dump())}
         for block in (one for blocks in study.file.grid.values() for one in (blocks if isinstance(blocks, list) else [blocks])):
             axes.check({name: given for name, given in block.items() if name not in axes.BLOCK}, read)
+        shared = paper_file(study.paper)
+        for change in (*shared.counterfactuals, *study.file.counterfactuals):
+            axes.check(change.settings, read)
+            assert set(change.names) <= {*shared.names, *study.file.names} and change.what and change.source, (study.name, change.what)
+            assert not change.testbed or set(change.testbed) <= set(type(evaluation.of_paper(study.paper)).model_fields), study.name
     with pytest.raises(UserError, match="unknown axis 'hoow'"):
         grid.points({"dataset": "d", "hoow": 1}, "", {}, {"how"})
     assert len(grid.points({"dataset": "d", "how": [1, 2]}, "", {}, {"how"})) == 2

@@ -91,8 +91,8 @@ class HeldOut:
             if share > 0 and not len(part):
                 raise UserError(f"training.held_nodes: {key}: a share of {share:g} of {len(order)} nodes with a class is none of them")
         hidden = [np.full_like(classes, -1) for _ in ClassSplit._fields]
-        for kept, part in zip(hidden, (training, validation, test), strict=True):
-            kept[part] = classes[part]
+        for split, part in zip(hidden, (training, validation, test), strict=True):
+            split[part] = classes[part]
         return ClassSplit(*hidden)
 
     def training_count(self, snapshots: int) -> int:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Studies that `chronoscale reproduce all` is asked for. papers: keys, none: all. asked: kinds and numbers, none: all. results: folder
+    """Studies that `chronoscale reproduce all` is to make. papers: keys, none: all. numbers: kinds and numbers, none: all. results: folder
     with `<paper>/<study>.json`."""
 
     papers: Sequence[str]
-    asked: Sequence[tuple[Kind, int]]
+    numbers: Sequence[tuple[Kind, int]]
     results: Path
 
     def states(self) -> list[StudyState]:
@@ -38,7 +38,7 @@ class Selection:
         with at_once():
             from chronoscale.harness.reproduce.state import states  # noqa: PLC0415 (a command's door: results are tables)
 
-        return states(self.results, tuple(dict.fromkeys(self.papers)) or PAPERS, self.asked)
+        return states(self.results, tuple(dict.fromkeys(self.papers)) or PAPERS, self.numbers)
 
 
 def list_all(selection: Selection, as_json: bool) -> None:

@@ -54,29 +54,29 @@ def reproduce(
 ) -> None:
     """A paper's figure or table: published beside ours, their ratio, and why they differ. Without a number: what there is. Of all papers:
     every study whose result is not of the code and the data that are there now."""
-    asked: list[tuple[Kind, int]] = [
+    numbers: list[tuple[Kind, int]] = [
         (kind, number) for kind, number in zip(KINDS, (figure, table, study), strict=True) if number is not None
     ]
     if paper == ALL or (paper is None and listing):
         if everything or quick:
             raise UserError(f"{ALL} makes whole studies that are not up to date, without --all and --quick")
-        selection = Selection(papers or (), asked, out)
+        selection = Selection(papers or (), numbers, out)
         return list_all(selection, as_json) if listing else reproduce_all(selection, budget, workers, into, as_json)
     if papers or budget is not None:
         raise UserError(f"--paper and --budget are of all papers: chronoscale reproduce {ALL}")
-    if len(asked) + everything > 1:
+    if len(numbers) + everything > 1:
         raise UserError("give one of --figure, --table, --study, --all")
     if paper is None:
-        if asked or everything:
+        if numbers or everything:
             raise UserError(
                 f"say of which paper: chronoscale reproduce PAPER, or {ALL}; without one it prints what stored results say of all"
             )
         return print_scorecard(out, into, as_json)
     if into is not None and is_html(into):
         raise UserError(f"{into}: a paper's page is Markdown, give a .md file; `chronoscale reproduce --into PAGE.html` is of all papers")
-    if listing or (not asked and not everything and into is None):
+    if listing or (not numbers and not everything and into is None):
         return print_rows(registry.overview(paper), f"{paper}: what can be reproduced", as_json, wrapped=("shows",))
-    studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in asked]
+    studies = registry.of(paper) if everything else [registry.find(paper, kind, number) for kind, number in numbers]
 
     with at_once():
         from chronoscale.harness.reproduce import document, pages  # noqa: PLC0415 (of what is made, which the listing does without)

@@ -19,18 +19,20 @@ WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to
 def claim_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     """Return which of a paper's claims a reader may rely on, in one sentence. paper: its key, such as 'real'. claims: its, one at least."""
     name = published(paper).name
-    held = [claim for claim in claims if claim.verdict == "holds"]
+    holding = [claim for claim in claims if claim.verdict == "holds"]
     others = [claim for claim in claims if claim.verdict != "holds"]
     tested = sorted((claim for claim in others if claim.values), key=lambda claim: claim.fold)
-    rely = f", which {'are' if len(held) > 1 else 'is'} within {NEAR} times here ({'; '.join(map(_briefly, held))})" if held else ""
+    rely = (
+        f", which {'are' if len(holding) > 1 else 'is'} within {NEAR} times here ({'; '.join(map(_briefly, holding))})" if holding else ""
+    )
     counts = {verdict: sum(claim.verdict == verdict for claim in others) for verdict in sorted(CLAIM_VERDICTS, key="reversed".__eq__)}
-    rest = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    nearest = f", nearest {_briefly(tested[0])}" if tested[1:] and not held else ""
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    nearest = f", nearest {_briefly(tested[0])}" if tested[1:] and not holding else ""
     turned = [claim for claim in tested if claim.verdict == "reversed"]
     worst = f", {'most of all' if turned else 'farthest off'} {_briefly([*tested, *turned][-1])}" if tested else ""
     return (
         f"{name}: of {len(claims)} {plural(len(claims), 'claim')} of its abstract, introduction and conclusion "
-        f"a reader may rely on {len(held)}{rely}" + (f"; of the others {rest}{nearest}{worst}" if others else "") + "."
+        f"a reader may rely on {len(holding)}{rely}" + (f"; of the others {counted}{nearest}{worst}" if others else "") + "."
     )
 
 

@@ -162,20 +162,20 @@ def _scored(card: Scorecard, claim: Claim) -> Iterator[ScoredClaim]:
 def _values(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> list[ClaimValue]:
     """Return the numbers of the rows that a claim names, of those that have one in print and of ours. Raises UserError for none."""
     rows = {str(row["what"]): row for row in result.findings.rows.to_dict("records") if "what" in row}
-    found = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
-    found = [(words, row) for words, row in found if not evidence.without or evidence.without not in str(row["what"])]
-    found = [(words, row) for words, row in found if not set_aside(row)]
-    if not found:
+    matching = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
+    matching = [(words, row) for words, row in matching if not evidence.without or evidence.without not in str(row["what"])]
+    matching = [(words, row) for words, row in matching if not set_aside(row)]
+    if not matching:
         raise UserError(f"{where}: {result.study} has no row '{evidence.rows}' that is scored")
-    said = {cause.what: cause.sentence() for cause in stored_causes(result.findings)}
+    sentences = {cause.what: cause.sentence() for cause in stored_causes(result.findings)}
     values = []
-    for words, row in found:
-        value = _value(row, said)
+    for words, row in matching:
+        value = _value(row, sentences)
         if evidence.over:
             other = _filled(evidence.over, words)
             if other not in rows:
                 raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
-            value = _divided(value, _value(rows[other], said), saved=claim.measure == "saved")
+            value = _divided(value, _value(rows[other], sentences), saved=claim.measure == "saved")
         if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
             values.append((words[:-1], value))
     if not values:
@@ -204,15 +204,15 @@ def _words(pattern: str, what: str) -> tuple[str, ...] | None:
 
 
 def _filled(pattern: str, words: Sequence[str]) -> str:
-    first, *rest = pattern.split("*")
-    return first + "".join(word + part for word, part in zip(words, rest, strict=True))
+    first, *parts = pattern.split("*")
+    return first + "".join(word + part for word, part in zip(words, parts, strict=True))
 
 
-def _value(row: Mapping[Hashable, Any], said: Mapping[str, str]) -> ClaimValue:
-    """Return the numbers of a row. said: what counterfactual runs show, by row."""
+def _value(row: Mapping[Hashable, Any], sentences: Mapping[str, str]) -> ClaimValue:
+    """Return the numbers of a row. sentences: what counterfactual runs show, by row."""
     ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
     points = float(row.get("points", nan))
-    why = " | ".join(filter(None, (said.get(str(row["what"])), str(row.get("why") or ""))))
+    why = " | ".join(filter(None, (sentences.get(str(row["what"])), str(row.get("why") or ""))))
     return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, why)
 
 

@@ -60,13 +60,13 @@ def readable(findings: Findings) -> pd.DataFrame:
 
 def explained(findings: Findings) -> pd.DataFrame:
     """Return a study's rows with why a row is not scored, and what counterfactual runs show of it, before its reason."""
-    rows, said = findings.rows, {cause.what: cause.sentence() for cause in stored_causes(findings)}
-    if ASIDE not in rows and not said:
+    rows, sentences = findings.rows, {cause.what: cause.sentence() for cause in stored_causes(findings)}
+    if ASIDE not in rows and not sentences:
         return rows
     reasons = []
     for row in rows.to_dict("records"):
         aside = f"not scored: {row[ASIDE]}" if isinstance(row.get(ASIDE), str) and row[ASIDE] else ""
-        reasons.append(" | ".join(filter(None, (aside, said.get(row["what"]), row["why"]))))
+        reasons.append(" | ".join(filter(None, (aside, sentences.get(row["what"]), row["why"]))))
     return rows.assign(why=reasons).drop(columns=ASIDE, errors="ignore")
 
 

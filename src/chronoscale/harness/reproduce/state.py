@@ -56,14 +56,14 @@ class StudyState:
         return f"{self.study.paper} {self.study.file_name}"
 
 
-def states(results: Path, papers: Sequence[str], asked: Sequence[tuple[Kind, int]]) -> list[StudyState]:
+def states(results: Path, papers: Sequence[str], numbers: Sequence[tuple[Kind, int]]) -> list[StudyState]:
     """Return the state of the studies of papers, in their order.
 
-    results: folder with `<paper>/<study>.json`. papers: keys, such as 'real'. asked: kinds and numbers, of which a paper need not have
+    results: folder with `<paper>/<study>.json`. papers: keys, such as 'real'. numbers: kinds and numbers, of which a paper need not have
     all; none: all. Raises UserError for an unknown paper, and where no paper has what is asked for.
     """
-    studies = [study for paper in papers for study in registry.of(paper) if not asked or (study.kind, study.number) in asked]
+    studies = [study for paper in papers for study in registry.of(paper) if not numbers or (study.kind, study.number) in numbers]
     if not studies:
-        numbers = ", ".join(f"{kind} {number}" for kind, number in asked)
-        raise UserError(f"no {numbers} in {', '.join(papers)}; `chronoscale reproduce all --list` shows what there is")
+        named = ", ".join(f"{kind} {number}" for kind, number in numbers)
+        raise UserError(f"no {named} in {', '.join(papers)}; `chronoscale reproduce all --list` shows what there is")
     return [StudyState.of(study, results) for study in studies]

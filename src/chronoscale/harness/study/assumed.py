@@ -73,8 +73,8 @@ def all_under_assumptions(
     def take(number: int, result: dict[Assumed, StudyResult]) -> None:
         done[number] = result
         if number in paths:
-            kept = [[*assumed, asdict(one)] for assumed, one in result.items()]
-            write_text(paths[number], json.dumps(plain(kept)))
+            lines = [[*assumed, asdict(one)] for assumed, one in result.items()]
+            write_text(paths[number], json.dumps(plain(lines)))
         on_progress(f"assumptions: {len(done)} of {len(simulated)}: {simulated[number].point}")
 
     sweep(partial(under_assumptions, parts=parts), {i: task for i, task in enumerate(simulated) if i not in done}, take, workers)
@@ -87,5 +87,5 @@ def _key(task: Task, parts: int) -> str:
 
 
 def _load(path: Path) -> dict[Assumed, StudyResult]:
-    kept = restored(json.loads(path.read_text()))
-    return {Assumed(name, value): StudyResult(**result) for name, value, result in kept}
+    lines = restored(json.loads(path.read_text()))
+    return {Assumed(name, value): StudyResult(**result) for name, value, result in lines}

@@ -11,12 +11,13 @@ from chronoscale.harness.study.point import AXES
 
 EVERY = (*AXES[1:], "experiment", "runner", "of")
 BLOCK = ("if", "like")  # keys of a block that are no axes
+TESTBED = "testbed"  # setting of a point: keys of the paper's testbed, in place of those in its file
 SETTINGS = frozenset((  # that testbeds and hooks read
     "ahead", "alpha", "bandwidth", "batch", "batches", "bus", "cached", "cases", "churn", "copies", "cut", "degrees", "divisor", "edges",
-    "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "horizon", "latency_s", "launch_s", "least",
-    "length", "longest", "most", "network", "nodes", "once", "pipelined", "policy", "presample", "rate", "rates", "repeats",
-    "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads", "way",
-    "width",
+    "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "horizon", "l1", "latency_s", "launch_s", "least",
+    "length", "longest", "most", "network", "nodes", "once", "pipelined", "policy", "presample", "rate", "rates", "reads", "repeats",
+    "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads", "warm",
+    "warps", "way", "width",
 ))  # fmt: skip
 
 

@@ -17,7 +17,7 @@ CLOSES = 0.5  # of a gap, on a log scale
 Line = Mapping[str, Any]
 
 
-class Tried(NamedTuple):
+class CounterfactualRun(NamedTuple):
     """Counterfactual run of a study: one assumption was changed, all else as it is.
 
     of: the assumption; what: with its value, in words; source: why it may be so. ratios: ours over the published of each of the study's
@@ -61,20 +61,20 @@ class Cause:
         return f"{of} none closes half of the gap; nearest, {to}"
 
 
-def causes(rows: Sequence[Line], tried: Iterable[Tried]) -> list[Cause]:
+def causes(rows: Sequence[Line], runs: Iterable[CounterfactualRun]) -> list[Cause]:
     """Return what counterfactual runs say of each row of a study that is farther than NEAR from its printed number.
 
     rows: of the study, nothing changed. Rows that are set aside are left out. Empty where nothing was tried.
     """
-    runs = list(tried)
+    made = list(runs)
     ratios = ratios_of(rows)
     far = [i for i, ratio in enumerate(ratios) if _gap(ratio) > log(NEAR)]
-    return [_cause(i, rows[i], ratios, runs) for i in far] if runs else []
+    return [_cause(i, rows[i], ratios, made) for i in far] if made else []
 
 
-def cause_table(found: Iterable[Cause]) -> pd.DataFrame:
+def cause_table(some: Iterable[Cause]) -> pd.DataFrame:
     """Return a study's table of causes, one row a row of the study that is far from the printed number; columns: the fields of `Cause`."""
-    return pd.DataFrame([asdict(each) for each in found])
+    return pd.DataFrame([asdict(each) for each in some])
 
 
 def stored_causes(findings: Findings) -> list[Cause]:
@@ -88,8 +88,8 @@ def ratios_of(rows: Iterable[Line]) -> list[float]:
     return [nan if set_aside(row) or (ratio := row.get("ratio")) is None else float(ratio) for row in rows]
 
 
-def _cause(i: int, row: Line, ratios: Sequence[float], runs: Sequence[Tried]) -> Cause:
-    def distance(run: Tried) -> tuple[bool, float]:
+def _cause(i: int, row: Line, ratios: Sequence[float], runs: Sequence[CounterfactualRun]) -> Cause:
+    def distance(run: CounterfactualRun) -> tuple[bool, float]:
         """Least is best: what closes half of the gap at nobody's cost, then by what is left of the gap."""
         closes = _closes(ratios[i], run.ratios[i]) and not _harmed(i, ratios, run.ratios)
         return not closes, _gap(run.ratios[i])

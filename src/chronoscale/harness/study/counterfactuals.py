@@ -8,8 +8,8 @@ from math import isnan, nan
 from typing import Any
 
 from chronoscale.errors import UserError
-from chronoscale.harness.study.causes import Line, Tried, ratios_of
-from chronoscale.harness.study.evaluation import TESTBED
+from chronoscale.harness.study.axes import TESTBED
+from chronoscale.harness.study.causes import CounterfactualRun, Line, ratios_of
 from chronoscale.harness.study.expressions import Names, filled, value
 from chronoscale.harness.study.findings import Told
 from chronoscale.harness.study.point import Assumed, StudyPoint, StudyResult
@@ -32,7 +32,7 @@ def counterfactual_runs(
     assumed: Mapping[Assumed, Mapping[StudyPoint, StudyResult]],
     evaluate: Evaluate,
     on_progress: Told,
-) -> Iterator[Tried]:
+) -> Iterator[CounterfactualRun]:
     """Make a study's rows anew with one assumption changed at a time, and yield what becomes of their ratios.
 
     First the assumptions of the simulated machines, then the counterfactuals of the study's file and of its paper's. grids, results, rows:
@@ -46,7 +46,7 @@ def counterfactual_runs(
         with_it = [changed.get(task.point, usual[task.point]) for task in grids.tasks]
         ratios = _ratios(study, rows, {**names, **grids.evaluated(with_it)})
         if _differ(ratios, rows):
-            yield Tried(name, f"{name} {known[name].shown(at)}", known[name].source, ratios)
+            yield CounterfactualRun(name, f"{name} {known[name].shown(at)}", known[name].source, ratios)
     for i, each in enumerate((*paper_file(study.paper).counterfactuals, *study.counterfactuals)):
         with place(f"counterfactuals[{i}]"):
             for turn in turns(each, names):
@@ -57,8 +57,10 @@ def counterfactual_runs(
                 what, source = filled(each.what, turn), filled(each.source, turn)
                 on_progress(f"counterfactual: {what}")
                 ratios = _ratios(study, rows, {**other, **grid.evaluated(evaluate(grid.tasks))})
+                if all(map(isnan, ratios)):
+                    on_progress(f"counterfactual: {what}: no row can be made")
                 if _differ(ratios, rows):
-                    yield Tried(str(each.what), what, source, ratios)
+                    yield CounterfactualRun(str(each.what), what, source, ratios)
 
 
 def _changed(study: StudyFile, printed: Printed | None, each: CounterfactualKeys, turn: Names) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from chronoscale.errors import UserError, unknown
 from chronoscale.harness.runs.run_folder import write_text
+from chronoscale.harness.study.axes import TESTBED
 from chronoscale.harness.study.findings import Told
 from chronoscale.harness.study.origin import EXPERIMENT, TESTBEDS
 from chronoscale.harness.study.point import StudyPoint, StudyResult
@@ -24,8 +25,6 @@ from chronoscale.simulator import presets
 from chronoscale.simulator.uncertainty.scenario import Scenario
 from chronoscale.simulator.uncertainty.spec import CERTAIN
 from chronoscale.strategies.plugins import names_file
-
-TESTBED = "testbed"  # setting of a point: keys of the paper's testbed, in place of those in its file
 
 
 def testbed(point: StudyPoint) -> Testbed:

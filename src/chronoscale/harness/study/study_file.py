@@ -79,6 +79,12 @@ class CounterfactualKeys(Repeated):
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
     settings: Mapping[str, Expression] = Field({}, description="settings of all points that are not executed -> expression")
 
+    @model_validator(mode="after")
+    def _changes(self) -> CounterfactualKeys:
+        if not (self.names or self.testbed or self.settings):
+            raise ValueError("a counterfactual changes something: `names`, `testbed` or `settings`")
+        return self
+
 
 class Note(Repeated):
     """Note in a study's YAML file: a sentence or two that must be read with its rows."""

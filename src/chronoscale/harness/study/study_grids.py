@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from chronoscale.errors import unknown
 from chronoscale.harness.study import grid
-from chronoscale.harness.study.axes import words
+from chronoscale.harness.study.axes import TESTBED, check, words
 from chronoscale.harness.study.expressions import Names, filled, value
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import StudyFile, paper_file
@@ -45,6 +45,7 @@ class StudyGrids(NamedTuple):
         UserError for what the study file has wrong."""
         shared = paper_file(study.paper)
         read = {*words(study.model_dump()), *words(shared.model_dump())}
+        check({name: given for name, given in (changed or {}).items() if name != TESTBED}, read)
         points = {}
         for key, blocks in study.grid.items():
             with place(f"grid.{key}"):

@@ -115,8 +115,8 @@ def hit_rates(reads: Reads, gpu: Gpu = A100, warm: bool = False) -> Hits:
     beyond = np.ones(unit.size, np.bool_)
     beyond[read] = ~_found(unit[read], sm[read], gpu.sms, gpu.l1, reads.size)
     before = np.unique(unit) if warm else unit[:0]
-    asked = np.concatenate([before, unit[beyond]])
-    second = _found(asked, np.zeros(asked.size, np.int32), 1, gpu.l2, reads.size)[before.size :]
+    reached = np.concatenate([before, unit[beyond]])
+    second = _found(reached, np.zeros(reached.size, np.int32), 1, gpu.l2, reads.size)[before.size :]
     return Hits(_mean(~beyond[read]), _mean(second))
 
 

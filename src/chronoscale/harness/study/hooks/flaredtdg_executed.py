@@ -33,22 +33,19 @@ def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
     For FlareDTDG's executed Figures 6 and 8.
     """
-    present, absent = list[str](), list[str]()
-    for name in names:
-        try:
-            assert isinstance(catalogue.load(name), SnapshotSequence)
-            present.append(name)
-        except UserError as error:
-            absent.append(f"Skipped: {error}.")
-    return present, absent
+    return _at_hand(names, SnapshotSequence)
 
 
 def installed(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split names into event streams that are installed, and a note for each that is not, for FlareDTDG's executed Tables 3, 4 and 6."""
+    return _at_hand(names, EventStream)
+
+
+def _at_hand(names: Sequence[str], kind: type) -> tuple[list[str], list[str]]:
     present, absent = list[str](), list[str]()
     for name in names:
         try:
-            assert isinstance(catalogue.load(name), EventStream)
+            assert isinstance(catalogue.load(name), kind)
             present.append(name)
         except UserError as error:
             absent.append(f"Skipped: {error}.")

@@ -68,13 +68,13 @@ def accuracies(point: StudyPoint) -> dict[str, Any]:
     and of snapshots, for validation and for test), width, rate (of learning, of one group a step). Raises UserError as `chronoscale train`.
     """
     of = dict(point.settings)
-    held = {"task": "classes", "held_nodes": True, "validation": of["held"], "test": of["held"], "patience": of["patience"]}
+    task = {"task": "classes", "held_nodes": True, "validation": of["held"], "test": of["held"], "patience": of["patience"]}
     graph = catalogue.load(point.dataset)
     assert isinstance(graph, SnapshotSequence)
     assert graph.features is not None
     keys = {
         "dataset": point.dataset, "model": {"name": point.model, "hidden": of["width"], "inputs": graph.features.shape[1]},
-        "training": {**held, "learning_rate": of["rate"]}, "strategies": [point.strategy], "ranks": [point.gpus], "virtual": True,
+        "training": {**task, "learning_rate": of["rate"]}, "strategies": [point.strategy], "ranks": [point.gpus], "virtual": True,
         "epochs": of["epochs"], "seed": of["seed"], "cluster": point.cluster, "costs": "datasheet",
     }  # fmt: skip
     done = execution.train(keys, "real", "accuracy")
