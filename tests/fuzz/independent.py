@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+READ = ("src", "dst", "time", "weight", "feature", "label")  # roles of fields; what others hold does not matter
 LAYOUTS = {
     "plain": ("src dst", "src dst time"),
     "snap": ("src dst time",),
@@ -48,8 +49,8 @@ def text_of(path: Path) -> str:
         raise Wrong(f"not text: {error}") from None
 
 
-def table(text: str, comment: str | None, skip: int, separator: str | None = None, gaps: bool = False) -> list[list[str]]:
-    """Fields of every line that counts, all numbers and of one length. Without a separator it is a comma where the first line has one."""
+def fields_of(text: str, comment: str | None, skip: int, separator: str | None = None) -> list[list[str]]:
+    """Fields of every line that counts, as many in each. Without a separator it is a comma where the first line has one."""
     lines = [line if comment is None else line.split(comment)[0] for line in re.split(r"\r\n|\r|\n", text)[skip:]]
     lines = [line for line in lines if line.strip(" \t")]
     if not lines:
@@ -60,11 +61,14 @@ def table(text: str, comment: str | None, skip: int, separator: str | None = Non
         rows = [re.split(r"[ \t]+", line.strip(" \t")) for line in lines]
     if len({len(row) for row in rows}) > 1:
         raise Wrong("lines of different lengths")
-    rows = [[field.strip("\v\f") for field in row] for row in rows]  # blanks to float, and to a C parser
-    for field in (field for row in rows for field in row):
+    return [[field.strip("\v\f") for field in row] for row in rows]  # blanks to float, and to a C parser
+
+
+def require_numbers(fields: Iterable[str], gaps: bool = False) -> None:
+    """gaps: NaN stands for a reading that is not there."""
+    for field in fields:
         if not (gaps and field.lower() == "nan") and (not NUMBER.fullmatch(field) or not math.isfinite(float(field))):
             raise Wrong(f"{field!r} is no number")
-    return rows
 
 
 def numbers(column: Sequence[str]) -> list[Any]:
@@ -87,7 +91,7 @@ def events(path: Path, format: str, options: Mapping[str, Any]) -> Events:
     lines = re.split(r"\r\n|\r|\n", text)
     comment = {"konect": "%", "snap": "#", "network_repository": "#" if text.startswith("#") else "%"}.get(format)
     skip = 1 if format in ("jodie", "tgl") else int(options.get("skip", 0))
-    rows = table(text, comment, skip, "," if skip and format != "plain" else None)
+    rows = fields_of(text, comment, skip, "," if skip and format != "plain" else None)
     width = len(rows[0])
     if format == "jodie":
         roles = ["src", "dst", "time", "label", *["feature"] * (width - 4)]
@@ -99,6 +103,7 @@ def events(path: Path, format: str, options: Mapping[str, Any]) -> Events:
         roles = next((layout.split() for layout in LAYOUTS[format] if len(layout.split()) == width), [])
     if len(roles) != width:
         raise Wrong(f"{width} fields")
+    require_numbers(field for row in rows for role, field in zip(roles, row, strict=True) if role in READ)
     if format == "konect":
         head = [line.lstrip("% ").split() for line in lines if line.startswith("%")]
         if len(head) > 1 and lines[1].startswith("%") and head[1] and head[1][0].isdecimal() and int(head[1][0]) != len(rows):
@@ -138,9 +143,19 @@ def table_events(path: Path, options: Mapping[str, Any]) -> list[tuple[str, str,
     places = [_place(header, str(options[role])) for role in ("src", "dst", "time", "weight")]
     columns = [[row[place].strip() for row in rows] for place in places]
     src, dst, time, weight = columns
-    if any(entry.lower() in ("", "nan", "na", "n/a", "null", "none", "-") or "\0" in entry for column in columns for entry in column):
-        raise Wrong("an entry is missing")
+    if any(_missing(entry, _has_words(column)) or "\0" in entry for column in (src, dst) for entry in column):
+        raise Wrong("an end is missing")
+    if any(_missing(entry) or "\0" in entry for column in (time, weight) for entry in column):
+        raise Wrong("a number is missing")
     return [(u, v, t, [float(w)]) for u, v, t, w in zip(src, dst, _times(time), numbers(weight), strict=True)]
+
+
+def _missing(entry: str, among_words: bool = False) -> bool:
+    return not entry or (not among_words and entry.lower() in ("nan", "na", "n/a", "null", "none", "-"))
+
+
+def _has_words(column: list[str]) -> bool:
+    return not all(_missing(entry) or NUMBER.fullmatch(entry) for entry in column)
 
 
 def _place(header: list[str], name: str) -> int:
@@ -153,7 +168,8 @@ def _times(entries: list[str]) -> list[float]:
     if all(NUMBER.fullmatch(entry) for entry in entries):
         return numbers(entries)
     try:
-        return [datetime.fromisoformat(entry).replace(tzinfo=UTC).timestamp() for entry in entries]
+        two_digits = [re.sub(r"(?<=[T :])(\d)(?=[:.]|$)", r"0\1", entry) for entry in entries]  # of hours, minutes and seconds
+        return [datetime.fromisoformat(entry).replace(tzinfo=UTC).timestamp() for entry in two_digits]
     except ValueError as error:
         raise Wrong(str(error)) from None
 
@@ -171,8 +187,10 @@ def readings(path: Path, format: str) -> tuple[np.ndarray[Any, Any], list[tuple[
         values = np.array([[np.nan if x is None else x for x in row] for row in content.get("FX", content.get("block"))], float)
         return values.reshape(*values.shape[:2], -1), [(u, v) for u, v in content["edges"]]
     if format == "tgcn":
-        rows = table(text_of(path), None, 1, ",", gaps=True)
-        matrix = table(text_of(path.with_name("x_adj.csv")), None, 0, ",")
+        rows = fields_of(text_of(path), None, 1, ",")
+        matrix = fields_of(text_of(path.with_name("x_adj.csv")), None, 0, ",")
+        require_numbers((field for row in rows for field in row), gaps=True)
+        require_numbers(field for row in matrix for field in row)
         edges = [(u, v) for u, row in enumerate(matrix) for v, entry in enumerate(row) if np.float32(entry) != 0]
         return np.array(rows, float)[:, :, None], edges
     if format == "node_values":

@@ -193,7 +193,7 @@ def test_a_launcher_that_ends_while_its_server_imports_leaves_nothing(tmp_path: 
             os._exit(1)
     server = psutil.Process(int(os.read(reader, 99)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert not alive([server], 10)
+    assert not alive([server], 60)  # it may still import
     assert not list((tmp_path / "tmp").iterdir())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from notation import NsCosts, each, gpus, write
 
-from chronoscale.harness.simulate.trials import Trials
+from chronoscale.harness.simulate.trials import Drawn, Trials
 from chronoscale.harness.study.testbeds.host_costs import Rates, ServerCosts
 from chronoscale.simulator.engine import replay
 from chronoscale.simulator.uncertainty.assumptions import ASSUMPTIONS, Assumption, assume, assumptions_of
@@ -219,6 +219,13 @@ def test_what_is_stated_of_the_spread_is_usual() -> None:
     assert assume(usual, [BY_NAME["slowest GPU"]], [1.0]).uncertainty.stragglers is None
     of_profile = usual._replace(uncertainty=Uncertainty("fitted", "fitted"))
     assert not {"jitter of rows", "sway of ranks"} & {one.name for one in assumptions_of(of_profile)}
+
+
+def test_one_scenario_under_two_names_has_the_same_epochs_in_every_joint_draw() -> None:
+    usual = scenario(write(each(3, *STEP), 4).schedule, cluster())
+    trials = Trials.of({"a": usual, "bc": usual}, 4, 0)
+    drawn = {name: [trials.epoch_s(Drawn(name, draw)) for draw in range(4)] for name in trials.trials}
+    assert drawn["a"] == drawn["bc"] and len({*drawn["a"]}) == 4
 
 
 def test_what_collectives_take_to_start_is_times_that_of_nccl() -> None:
