@@ -90,6 +90,7 @@ def test_order_of_steps_counts_and_order_within_one_does_not() -> None:
     assert trained_work(step[::-1], target[::-1], 10) == work
     assert trained_work(step, np.array([2, 7, 3, 5]), 10).mathematics != work.mathematics
     assert trained_work(np.array([0, 1, 1, 1]), target, 10).mathematics != work.mathematics
+    assert trained_work(np.array([0, 0, 1, 2]), target, 10).mathematics != work.mathematics  # the same targets in the same order
     assert trained_work(step, target, 10, "sampled").mathematics != work.mathematics
 
 
