@@ -80,6 +80,8 @@ def cause_table(some: Iterable[Cause]) -> pd.DataFrame:
 def stored_causes(findings: Findings) -> list[Cause]:
     """Return the causes that a study's result holds, none where no assumption was changed."""
     table = findings.tables.get(CAUSES, pd.DataFrame())
+    if not table.empty:
+        table = table.astype({"changed": float})  # where none has a number a file says null
     return [Cause(**{str(name): value for name, value in line.items()}) for line in table.to_dict("records")]
 
 
