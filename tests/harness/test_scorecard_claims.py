@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_sentence, claim_words, reason
+from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_words, holding_sentence, reason
 from chronoscale.harness.reproduce.claims import ClaimValue, ScoredClaim, claims_of
 from chronoscale.harness.reproduce.scorecard import scorecards
 from chronoscale.harness.study.findings import Findings, beside, row
@@ -216,10 +216,9 @@ def test_the_command_says_what_becomes_of_claims(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert out.startswith(
-        "REAL: of 4 claims of its abstract, introduction and conclusion a reader may rely on 3, which are within 1.25 times here "
-        "(a over b, at least: 1.50×, here 1.20×, simulated; a over b, up to: 4.00×, here 4.00×, simulated; "
-        "bytes of a: 50.00%, here 50.00%, counted); "
-        "of the others 1 not testable here. Of 2 printed comparisons of systems 1 hold, 1 are smaller, "
+        "REAL: a reader may rely on 3 of its 4 claims, within 1.25 times of the printed: a over b, at least (1.50× printed, 1.20× here, "
+        "simulated); a over b, up to (4.00× printed, 4.00× here, simulated); bytes of a (50.00% printed, 50.00% here, counted). "
+        "Of its other claims 1 not testable here; of 2 printed comparisons of systems 1 holds and 0 are reversed.\n"
     )
     assert re.search(r"REAL +a over b, up to +4\.00× +4\.00× +holds +simulated +Figure 8 *\n", out)
     page = Path("card.md").read_text()
@@ -232,8 +231,10 @@ def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
     change(results / "table-3.json", 0, ours=7.9, ratio=1.58)
     command("reproduce", "--into", "card.md")
     assert (
-        "a reader may rely on 1, which is within 1.25 times here (a over b, up to: 4.00×, here 4.00×, simulated); of the others 1 smaller, "
-        "1 not testable here, 1 reversed, most of all a over b, at least: 1.50×, here 0.800×, simulated. Of"
+        "a reader may rely on 1 of its 4 claims, within 1.25 times of the printed: a over b, up to (4.00× printed, 4.00× here, simulated). "
+        "Of its other claims 1 smaller, 1 not testable here, 1 reversed, farthest a over b, at least (1.50× printed, 0.800× here, "
+        "simulated); of 2 printed comparisons of systems 1 holds and 1 is reversed, most of all a over b, pubmed (2.00 "
+        "printed, 0.800 here)."
     ) in capsys.readouterr().out
     page = Path("card.md").read_text()
     assert (
@@ -252,14 +253,22 @@ def test_rows_that_are_set_aside_answer_no_claim(results, capsys):
     assert "has no row 'a over b, *' that is scored" in one_line(capsys)
 
 
+def test_the_farthest_claim_is_one_that_is_reversed(results, capsys):
+    """Though another, larger than printed, is farther in times."""
+    change(results / "figure-8.json", 0, ours_low=50.0, ours_mean=50.0, ours_high=50.0)
+    change(results / "figure-8.json", 1, ours_low=0.9, ours_mean=0.9, ours_high=0.9)
+    command("reproduce")
+    assert "1 larger, 1 not testable here, 1 reversed, farthest a over b, at least (1.50× printed, 0.900× here" in capsys.readouterr().out
+
+
 def test_none_that_holds(results, capsys):
     for index in (0, 1):
         change(results / "figure-8.json", index, ours_low=6.0, ours_mean=7.0, ours_high=9.0)
     (results / "table-3.json").unlink()
     command("reproduce")
     assert (
-        "a reader may rely on 0; of the others 2 larger, 1 not testable here, 1 not run, nearest a over b, up to: 4.00×, here 9.00×, "
-        "simulated, farthest off a over b, at least: 1.50×, here 6.00×, simulated. Of"
+        "a reader may rely on none of its 4 claims; nearest is a over b, up to (4.00× printed, 9.00× here, simulated). "
+        "Of its claims 2 larger, 1 not testable here, 1 not run, farthest a over b, at least (1.50× printed, 6.00× here, simulated); of"
     ) in capsys.readouterr().out
     (claim,) = [each for each in claims_of(scorecards(Path("results"))[0]) if each.verdict == "not run"]
     assert (claim.claim.claim, reason(claim), claim_band(claim)) == ("bytes of a", "no whole result of table-3", "–")
@@ -304,7 +313,7 @@ def test_a_quick_result_answers_no_claim(results, capsys):
     stored = json.loads((results / "table-3.json").read_text()) | {"quick": True}
     (results / "table-3.json").write_text(json.dumps(stored))
     command("reproduce")
-    assert "1 not testable here, 1 not run. Of" in capsys.readouterr().out
+    assert "1 not testable here, 1 not run; of" in capsys.readouterr().out
 
 
 def test_the_band_under_joint_assumptions(results, monkeypatch):
@@ -318,7 +327,7 @@ def test_the_band_under_joint_assumptions(results, monkeypatch):
     assert times.joint == (0.5, 6.0) and saved.joint == (-1.0, pytest.approx(5 / 6))
     assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× under joint assumptions"
     assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
-    assert claim_sentence("real", [times]).startswith("REAL: of 1 claim of its abstract")
+    assert holding_sentence("real", [times]).startswith("REAL: a reader may rely on none of its 1 claim; nearest is it, on average (")
 
 
 def test_what_is_saved_of_ranges_turns_their_ends(results, monkeypatch):

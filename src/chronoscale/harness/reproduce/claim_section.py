@@ -16,24 +16,24 @@ from chronoscale.reports.published import published
 WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to"}
 
 
-def claim_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
-    """Return which of a paper's claims a reader may rely on, in one sentence. paper: its key, such as 'real'. claims: its, one at least."""
-    name = published(paper).name
+def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
+    """Return which of a paper's claims a reader may rely on, one sentence. paper: its key, such as 'real'. claims: its, one at least."""
     holding = [claim for claim in claims if claim.verdict == "holds"]
+    of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
+    if holding:
+        return f"{of}, within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}."
+    tested = sorted((claim for claim in claims if claim.values), key=lambda claim: claim.fold)
+    return of + (f"; nearest is {_briefly(tested[0])}." if tested else ".")
+
+
+def others_clause(claims: Sequence[ScoredClaim]) -> str:
+    """Return what became of the claims that do not hold, and which of them is reversed the most, else farthest; '' for none."""
     others = [claim for claim in claims if claim.verdict != "holds"]
-    tested = sorted((claim for claim in others if claim.values), key=lambda claim: claim.fold)
-    rely = (
-        f", which {'are' if len(holding) > 1 else 'is'} within {NEAR} times here ({'; '.join(map(_briefly, holding))})" if holding else ""
-    )
     counts = {verdict: sum(claim.verdict == verdict for claim in others) for verdict in sorted(CLAIM_VERDICTS, key="reversed".__eq__)}
     counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    nearest = f", nearest {_briefly(tested[0])}" if tested[1:] and not holding else ""
-    turned = [claim for claim in tested if claim.verdict == "reversed"]
-    worst = f", {'most of all' if turned else 'farthest off'} {_briefly([*tested, *turned][-1])}" if tested else ""
-    return (
-        f"{name}: of {len(claims)} {plural(len(claims), 'claim')} of its abstract, introduction and conclusion "
-        f"a reader may rely on {len(holding)}{rely}" + (f"; of the others {counted}{nearest}{worst}" if others else "") + "."
-    )
+    tested = sorted((claim for claim in others if claim.values), key=lambda claim: (claim.verdict == "reversed", claim.fold))
+    worst = f", farthest {_briefly(tested[-1])}" if tested else ""
+    return f"of its {'other ' * (len(others) < len(claims))}claims {counted}{worst}" if others else ""
 
 
 def claim_table(claims: Sequence[ScoredClaim]) -> pd.DataFrame:
@@ -98,4 +98,4 @@ def reason(claim: ScoredClaim) -> str:
 
 
 def _briefly(claim: ScoredClaim) -> str:
-    return f"{claim_words(claim)}: {claim_number(claim, claim.printed)}, here {claim_number(claim, claim.ours)}, {claim.way}"
+    return f"{claim_words(claim)} ({claim_number(claim, claim.printed)} printed, {claim_number(claim, claim.ours)} here, {claim.way})"

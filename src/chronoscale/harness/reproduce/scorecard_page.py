@@ -7,11 +7,12 @@ from math import isnan
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.claim_section import claim_sentence, claim_table, claim_words
+from chronoscale.harness.reproduce.claim_section import claim_table, claim_words, holding_sentence, others_clause
 from chronoscale.harness.reproduce.claims import claims_of
 from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import RANKED, STANDINGS, VERDICTS, Score, Scorecard, ScoredRow
+from chronoscale.harness.study.expressions import plural
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.harness.study.results import StoredResult
 from chronoscale.reports.numbers import MISSING, number
@@ -44,20 +45,17 @@ times, and are reversed where their sign is another."""
 
 
 def sentences(card: Scorecard) -> tuple[str, str]:
-    """Return what a reader may rely on of a paper, in two sentences: of its claims, and of all systems compared and numbers printed."""
-    score = card.score
-    holds, smaller, larger, turned = (len(score.of(verdict)) for verdict in VERDICTS)
-    worst = max(score.of("reversed"), key=lambda row: row.fold, default=None)
+    """Return what a reader may rely on of a paper, in two sentences: what holds, and what does not."""
+    compared, claims = len(card.score.comparisons), claims_of(card)
+    holding, turned = (len(card.score.of(verdict)) for verdict in ("holds", "reversed"))
+    worst = max(card.score.of("reversed"), key=lambda row: row.fold, default=None)
     most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst else ""
-    order = "" if isnan(card.order) else f"; the order of a figure's comparisons is kept with a τ of {card.order:.2f}"
-    shown, guessed, unknown = map(score.known, STANDINGS)
-    second = (
-        f"Of {len(score.comparisons)} printed comparisons of systems {holds} hold, {smaller} are smaller, {larger} larger and {turned} "
-        f"reversed{most}; of all {len(score.rows)} printed numbers ours are within {NEAR} times of {score.near}, and {score.fold:.2f} "
-        f"times apart in the mean; of the {len(score.rows) - score.near} farther off a run shows a cause of {shown}, for {guessed} there "
-        f"is a conjecture and for {unknown} none{order}."
+    of_systems = (
+        f"of {compared} printed {plural(compared, 'comparison')} of systems {holding} {'holds' if holding == 1 else 'hold'} "
+        f"and {turned} {'is' if turned == 1 else 'are'} reversed{most}"
     )
-    return claim_sentence(card.paper, claims_of(card)), second
+    second = "; ".join(filter(None, [others_clause(claims), of_systems]))
+    return holding_sentence(card.paper, claims), f"{second[0].upper()}{second[1:]}."
 
 
 def summary(cards: Sequence[Scorecard]) -> pd.DataFrame:
