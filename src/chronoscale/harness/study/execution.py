@@ -74,10 +74,10 @@ class Training:
 
 
 def train(keys: Mapping[str, Any], paper: str, score: str) -> Training:
-    """Train the one strategy of an experiment on snapshots for a study, as `chronoscale train` does, and test the model of its best epoch.
+    """Train the one strategy of an experiment for a study, as `chronoscale train` does, and test the model of its best epoch.
 
-    keys: those of an experiment file, by one plan, with a validation and a test. paper: named in messages. score: its key, such as
-    'accuracy'. Raises UserError as the command does.
+    keys: those of an experiment file on snapshots, a signal or a stream, by one plan, with a validation and a test. paper: named in
+    messages. score: its key, such as 'accuracy'. Raises UserError as the command does.
     """
     experiment = check(keys, paper)
     with tempfile.TemporaryDirectory() as name:
@@ -86,7 +86,7 @@ def train(keys: Mapping[str, Any], paper: str, score: str) -> Training:
         folder = run.folder / FOLDER
         done, end = tuple(epoch_records(folder)), ended(folder)
         (_, tested), *others = [(label, float(one[score])) for label, one in scores(folder).items()]
-        (plan,) = folder.glob("plans/*/schedule.parquet")
+        (plan,) = folder.rglob("schedule.parquet")
         assert end is not None
         assert end.best is not None
         return Training(Schedule.load(plan), done, end.best, tested, dict(others))

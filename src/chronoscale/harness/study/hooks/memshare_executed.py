@@ -1,4 +1,4 @@
-"""MemShare, executed: epochs on small streams on two ranks, strategies in turn in one job; and how far memories move at an update."""
+"""MemShare, executed: training on small streams on two ranks, for a few epochs in turn or to convergence; how far memories move."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from chronoscale.datasets.arrays import Float64, Int64
 from chronoscale.datasets.streams.events import EventStream
 from chronoscale.datasets.streams.protocol import Protocol
 from chronoscale.harness.execute.jobs import make_item
-from chronoscale.harness.study.execution import streams_in_turn
+from chronoscale.harness.study.execution import streams_in_turn, train
 from chronoscale.harness.study.hooks.memshare import degrees, events_of
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.harness.study.testbeds.spread_streams import sharing_of
+from chronoscale.harness.study.testbeds.spread_streams import SHARING, sharing_of
 from chronoscale.real_exec.binding import bind_program
 from chronoscale.real_exec.execution.context import Context
 from chronoscale.real_exec.execution.passes import Pass
@@ -32,6 +32,7 @@ from chronoscale.strategies.streams.models import shape_for
 from chronoscale.strategies.workload import EventHyper, Hyper, ModelChoice, Workload
 
 PROTOCOL = Protocol(ranked=1)
+DECAY = {"weight_cap": 0.0, "at_least_one": False}  # boundary decay as the paper has it
 
 
 def cut_short(point: StudyPoint) -> EventStream:
@@ -57,7 +58,7 @@ def summary(passes: list[Pass]) -> dict[str, Any]:
 
 
 def together(point: StudyPoint) -> dict[str, Any]:
-    """Train a point's cases on this machine in turn, an epoch each, for MemShare's Figures 8, 11, 12 and 14 and Tables 3 to 5.
+    """Train a point's cases on this machine in turn, an epoch each, for MemShare's Figures 8, 11, 12 and 14.
 
     Setting `cases`, JSON: label -> {`strategy`, and settings of what its ranks share}. Returns by label what `summary` does: `seconds`,
     `epoch_s`, `validation`, `test`, `counts`, `spoken`. Raises UserError or MachineError with the failed rank's own line.
@@ -71,6 +72,24 @@ def together(point: StudyPoint) -> dict[str, Any]:
     planned = {name: (case["strategy"], hyper) for (name, case), hyper in zip(cases.items(), hypers, strict=True)}
     executed = streams_in_turn(planned, cut_short(point), choice, point.gpus, of["epochs"], 0, settings)
     return {name: summary(passes) for name, passes in executed.items()}
+
+
+def converged(point: StudyPoint) -> dict[str, Any]:
+    """Train a point of MemShare's Tables 3 and 5 on this machine until its validation AP stops getting better.
+
+    `test` AP of the best epoch's model, `naive` AP of predictions that learn nothing, by name; `settled`: epochs up to the best; `ended`:
+    whether training ended before its most epochs. Settings: `batch` (events a rank), `fanout`, `width`, `heads`, `rate` of learning,
+    `seed`, `epochs` at most, `patience` (epochs without a better validation), and what ranks share (SHARING). Raises UserError as
+    `chronoscale train`.
+    """
+    of = dict(point.settings)
+    shared = {"partition" if name == "policy" else name: of[name] for name in SHARING if name in of}
+    model = {"name": point.model, "hidden": of["width"], "heads": of["heads"], "time": of["width"]}
+    training = {"batch_size": of["batch"], "fanout": [of["fanout"]], "learning_rate": of["rate"], "patience": of["patience"]}
+    training |= {"ranked": PROTOCOL.ranked, **({**shared, **DECAY} if shared else {})}
+    keys = {"dataset": point.dataset, "model": model, "training": training, "strategies": [point.strategy]}
+    done = train({**keys, "ranks": [point.gpus], "epochs": of["epochs"], "seed": of["seed"]}, "memshare", "ap")
+    return {"test": done.tested, "naive": dict(done.rivals), "settled": done.settled, "ended": len(done.epochs) < of["epochs"]}
 
 
 def increments(events: EventStream, epochs: int, batch: int, width: int, heads: int, fanout: int, rate: float) -> tuple[Int64, Float64]:

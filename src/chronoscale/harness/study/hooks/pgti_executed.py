@@ -74,6 +74,25 @@ def trained(point: StudyPoint) -> dict[str, Any]:
     }
 
 
+def converged(point: StudyPoint) -> dict[str, Any]:
+    """Train a point of PGT-I's Table 5 on this machine until its validation error stops getting better.
+
+    MAE in the data's units: `best` validation, `test` of the best epoch's model, `naive` of predictions that learn nothing on the test
+    period, by name; `settled`: epochs up to the best; `ended`: whether training ended before its most epochs. Settings: batch (windows),
+    horizon, hidden, seed, `epochs` at most, `patience`: those without a better validation. Raises UserError as `chronoscale train`.
+    """
+    of = dict(point.settings)
+    training = {"batch_size": of["batch"], "window": of["horizon"], "horizon": of["horizon"], "patience": of["patience"]}
+    training |= {"learning_rate": RATE, "variant": point.variant}
+    model = {"name": point.model, "hidden": of["hidden"]}
+    keys: dict[str, Any] = {"dataset": point.dataset, "model": model, "strategies": [point.strategy]}
+    keys |= {"training": training, "ranks": [point.gpus], "epochs": of["epochs"], "seed": of["seed"]}
+    done = execution.train(keys, "pgt-i", "mae")
+    curve = done.curve("mae")
+    left = {"naive": dict(done.rivals), "settled": done.settled, "ended": len(curve) < of["epochs"]}
+    return {"best": min(curve), "test": done.tested, **left}
+
+
 def quartiles(values: Any) -> list[float]:
     """Return the lower quartile, median and upper quartile of values, for PGT-I's Table 3."""
     return [float(value) for value in np.quantile(values, [0.25, 0.5, 0.75])]
