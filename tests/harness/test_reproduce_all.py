@@ -56,7 +56,7 @@ def test_only_what_is_not_up_to_date_is_made(studies, capsys, monkeypatch):
         "2 of 3: real study-1 (no result): made in T; T so far, about T left",
         "3 of 3: real study-3 (no result): made in T; T so far, about T left",
     ]
-    assert lines[0] == "0 of 3 studies are up to date" and "Of 3 printed comparisons of systems 0 hold" in out
+    assert lines[0] == "0 of 3 studies are up to date" and "of 3 printed comparisons 0 hold" in out
     assert all(result(number).with_suffix(".md").is_file() for number in (1, 2, 3))
     made_of = json.loads(result(1).read_text())["made_of"]
     assert set(made_of) == {"study", "code", "data"} and all(made_of.values())
@@ -104,7 +104,7 @@ def test_a_failure_is_told_at_the_end_and_ends_no_other(studies, capsys):
     lines, out = told(capsys)
     line = "rows[0]: 'no_such': NameError: name 'no_such' is not defined"
     assert lines[1].startswith(f"1 of 3: real study-2 (no result): failed: {line}; ") and lines[-1] == f"failed: real study-2: {line}"
-    assert result(1).is_file() and result(3).is_file() and not result(2).exists() and "Of 2 printed" in out
+    assert result(1).is_file() and result(3).is_file() and not result(2).exists() and "of 2 printed" in out
     studies[1] = tiny(2)
     command("reproduce", "all", "--workers", 1)
     assert told(capsys)[0][:2] == ["2 of 3 studies are up to date", "1 of 1: real study-2 (no result): made in T; T so far, about T left"]
@@ -164,7 +164,7 @@ def test_what_is_timed_runs_alone_after_all_else(studies, monkeypatch):
 def test_processes_make_the_same(studies, capsys):
     command("reproduce", "all", "--workers", 2)
     lines, out = told(capsys)
-    assert len([line for line in lines if ": made in T; " in line]) == 3 and "Of 3 printed" in out
+    assert len([line for line in lines if ": made in T; " in line]) == 3 and "of 3 printed" in out
     assert "reproducing: now real study-2, real study-1; 0.0 minutes" in lines
 
 

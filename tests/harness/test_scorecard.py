@@ -88,7 +88,7 @@ def test_the_command_says_what_holds(results, capsys):
     out = capsys.readouterr().out
     assert (
         "rely on none of its 1 claim; nearest is a over b, up to (2.00× printed, 0.500× here, simulated). Of its claims 1 reversed, "
-        "farthest a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons of systems 1 holds and 1 is reversed, "
+        "farthest a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons 1 holds and 1 is reversed, "
         "most of all a over b (2.00 printed, 0.500 here).\n"
     ) in out
     page = Path("card.md").read_text()
@@ -132,7 +132,7 @@ def test_a_changed_row_changes_what_is_said(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert "rely on 1 of its 1 claim, within 1.25 times of the printed: a over b, up to (2.00× printed, 1.90× here, simulated). Of 3" in out
-    assert "of systems 2 hold and 0 are reversed.\n" in out
+    assert "2 hold and 0 are reversed.\n" in out
     assert "## What is reversed?\n\nNothing." in Path("card.md").read_text()
 
 

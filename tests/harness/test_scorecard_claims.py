@@ -218,7 +218,7 @@ def test_the_command_says_what_becomes_of_claims(results, capsys):
     assert out.startswith(
         "REAL: a reader may rely on 3 of its 4 claims, within 1.25 times of the printed: a over b, at least (1.50× printed, 1.20× here, "
         "simulated); a over b, up to (4.00× printed, 4.00× here, simulated); bytes of a (50.00% printed, 50.00% here, counted). "
-        "Of its other claims 1 not testable here; of 2 printed comparisons of systems 1 holds and 0 are reversed.\n"
+        "Of its other claims 1 not testable here; of 2 printed comparisons 1 holds and 0 are reversed.\n"
     )
     assert re.search(r"REAL +a over b, up to +4\.00× +4\.00× +holds +simulated +Figure 8 *\n", out)
     page = Path("card.md").read_text()
@@ -233,7 +233,7 @@ def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
     assert (
         "a reader may rely on 1 of its 4 claims, within 1.25 times of the printed: a over b, up to (4.00× printed, 4.00× here, simulated). "
         "Of its other claims 1 smaller, 1 not testable here, 1 reversed, farthest a over b, at least (1.50× printed, 0.800× here, "
-        "simulated); of 2 printed comparisons of systems 1 holds and 1 is reversed, most of all a over b, pubmed (2.00 "
+        "simulated); of 2 printed comparisons 1 holds and 1 is reversed, most of all a over b, pubmed (2.00 "
         "printed, 0.800 here)."
     ) in capsys.readouterr().out
     page = Path("card.md").read_text()

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from chronoscale.errors import UserError
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import VERDICTS, Scorecard, ScoredRow, Verdict
-from chronoscale.harness.study.causes import stored_causes
+from chronoscale.harness.study.causes import Cause, stored_causes
 from chronoscale.harness.study.findings import NEAR, set_aside
 from chronoscale.harness.study.results import CONCLUSIONS, StoredResult
 from chronoscale.reports.published import Claim, Evidence, published
@@ -103,10 +103,14 @@ class ScoredClaim:
         if not self.values:
             left = ", ".join(study.file_name for study, result in self.studies if not result)
             return self.claim.not_testable or f"no whole result of {left}"
-        farthest = max(self.values, key=lambda value: self._fold(value.printed[self.end], value.ours[self.end]))
+        farthest = max(self.values, key=self._distance)
         if len(self.values) == 1:
             return farthest.why
         return f"{len(self.values)} rows; farthest {farthest.what}: {farthest.why or 'no reason'}"
+
+    def _distance(self, value: ClaimValue) -> tuple[float, float]:
+        printed, ours = value.printed[self.end], value.ours[self.end]
+        return self._fold(printed, ours), abs(printed - ours)
 
     def _fold(self, printed: float, ours: float) -> float:
         return self._row(printed, ours).fold if printed and isfinite(printed) and isfinite(ours) else 0
@@ -167,15 +171,15 @@ def _values(where: str, evidence: Evidence, result: StoredResult, claim: Claim) 
     matching = [(words, row) for words, row in matching if not set_aside(row)]
     if not matching:
         raise UserError(f"{where}: {result.study} has no row '{evidence.rows}' that is scored")
-    sentences = {cause.what: cause.sentence() for cause in stored_causes(result.findings)}
+    causes = {} if evidence.over else {cause.what: cause for cause in stored_causes(result.findings)}  # they are of rows, not of quotients
     values = []
     for words, row in matching:
-        value = _value(row, sentences)
+        value = _value(row, causes)
         if evidence.over:
             other = _filled(evidence.over, words)
             if other not in rows:
                 raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
-            value = _divided(value, _value(rows[other], sentences), saved=claim.measure == "saved")
+            value = _divided(value, _value(rows[other], causes), saved=claim.measure == "saved")
         if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
             values.append((words[:-1], value))
     if not values:
@@ -208,11 +212,13 @@ def _filled(pattern: str, words: Sequence[str]) -> str:
     return first + "".join(word + part for word, part in zip(words, parts, strict=True))
 
 
-def _value(row: Mapping[Hashable, Any], sentences: Mapping[str, str]) -> ClaimValue:
-    """Return the numbers of a row. sentences: what counterfactual runs show, by row."""
+def _value(row: Mapping[Hashable, Any], causes: Mapping[str, Cause]) -> ClaimValue:
+    """Return the numbers of a row. causes: what counterfactual runs show, by row; of one with several points they are of its mean."""
     ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
     points = float(row.get("points", nan))
-    why = " | ".join(filter(None, (sentences.get(str(row["what"])), str(row.get("why") or ""))))
+    why, cause = str(row.get("why") or ""), causes.get(str(row["what"]))
+    if cause:
+        why = "of the mean, " * (ours["low"] != ours["high"]) + cause.before(why)
     return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, why)
 
 

@@ -60,13 +60,14 @@ def readable(findings: Findings) -> pd.DataFrame:
 
 def explained(findings: Findings) -> pd.DataFrame:
     """Return a study's rows with why a row is not scored, and what counterfactual runs show of it, before its reason."""
-    rows, sentences = findings.rows, {cause.what: cause.sentence() for cause in stored_causes(findings)}
-    if ASIDE not in rows and not sentences:
+    rows, causes = findings.rows, {cause.what: cause for cause in stored_causes(findings)}
+    if ASIDE not in rows and not causes:
         return rows
     reasons = []
     for row in rows.to_dict("records"):
         aside = f"not scored: {row[ASIDE]}" if isinstance(row.get(ASIDE), str) and row[ASIDE] else ""
-        reasons.append(" | ".join(filter(None, (aside, sentences.get(row["what"]), row["why"]))))
+        cause = causes.get(row["what"])
+        reasons.append(" | ".join(filter(None, (aside, cause.before(row["why"]) if cause else row["why"]))))
     return rows.assign(why=reasons).drop(columns=ASIDE, errors="ignore")
 
 

@@ -20,6 +20,7 @@ from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.reports.published import PAPERS
 
 OVER = " over "  # in what a row says of two systems, where 1 means that neither is better
+SHARE = ", share"  # how a row ends that says which part something is
 RANKED = 3  # comparisons at least, whose order says something
 
 Verdict = Literal["holds", "smaller", "larger", "reversed"]
@@ -53,13 +54,13 @@ class ScoredRow:
 
     @property
     def compares(self) -> bool:
-        """Whether the row says how many times one system is another, in time, bytes or error."""
-        return OVER in self.what and self.published > 0 and self.ours > 0
+        """Whether the row says how many times one system or setting is another, in time, bytes or error; a share says no times."""
+        return OVER in self.what and not self.what.endswith(SHARE) and self.published > 0 and self.ours > 0
 
     @property
     def reason(self) -> str:
         """What runs say of the difference, then the row's own reason."""
-        return " | ".join(filter(None, (self.run.sentence() if self.run else "", self.why)))
+        return self.run.before(self.why) if self.run else self.why
 
     @property
     def cause(self) -> Standing | None:

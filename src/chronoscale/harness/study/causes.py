@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isnan, log, nan
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from chronoscale.harness.study.expressions import plural
-from chronoscale.harness.study.findings import AGREES, CAUSES, NEAR, Findings, set_aside
+from chronoscale.harness.study.findings import AGREES, CAUSES, NEAR, UNKNOWN, Findings, set_aside
 from chronoscale.reports.numbers import number
 
 CLOSES = 0.5  # of a gap, on a log scale
@@ -59,6 +60,11 @@ class Cause:
         if _closes(self.ratio, self.changed):
             return f"{of} none explains it; {to}, but {self.harms} other {plural(self.harms, 'row')} further off"
         return f"{of} none closes half of the gap; nearest, {to}"
+
+    def before(self, why: str) -> str:
+        """Return what runs show, and after it a row's own reason `why`, without the clause that the cause is unknown where runs show it."""
+        own = re.sub(rf"(^|; )[^;]*{UNKNOWN}$", "", why) if self.shown else why
+        return " | ".join(filter(None, (self.sentence(), own)))
 
 
 def causes(rows: Sequence[Line], runs: Iterable[CounterfactualRun]) -> list[Cause]:
