@@ -137,6 +137,21 @@ def test_a_cause_that_was_planted_is_found_kept_and_told(tmp_path, monkeypatch) 
     pd.testing.assert_frame_equal(found({"rows": rows}, tmp_path).tables[CAUSES], findings.tables[CAUSES])
 
 
+@pytest.mark.parametrize(
+    ("shown", "changed", "why", "told"),
+    [
+        (True, 1.1, "copies; the rest is not established", "copies"),
+        (True, 1.1, "not established", ""),
+        (True, 1.4, "copies; the rest is not established", "copies; the rest is not established"),
+        (False, 1.1, "not established", "not established"),
+        (True, 1.1, "why it was not established before", "why it was not established before"),
+    ],
+)
+def test_a_reason_says_that_it_is_not_established_where_no_run_brings_the_row_near(shown, changed, why, told) -> None:
+    cause = Cause("a", 3.0, shown, "x 2", "", changed, 1, 3)
+    assert cause.before(why) == " | ".join(filter(None, (cause.sentence(), told)))
+
+
 def test_counterfactuals_of_a_file_change_names_and_settings_one_at_a_time(monkeypatch) -> None:
     monkeypatch.setattr(study_run, "all_under_assumptions", lambda *_: {})
     usual = point_under("launch of a kernel", 1.0)

@@ -253,12 +253,14 @@ def test_naive_errors_stand_in_every_table_of_errors(kind: Kind, number: int, ro
 def test_shuffling_is_compared_seed_by_seed_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best validation of each training; naive errors are of the test period."""
     inline_ranks(monkeypatch)
-    findings = study_of("pgt-i", "table", 5, DATASET="traffic_small", RANKS=[1], SEEDS=2)
+    printed = {1: {"global_mae": 2.0, "local_mae": 3.0}}
+    findings = study_of("pgt-i", "table", 5, DATASET="traffic_small", RANKS=[1], SEEDS=2, LINES=printed)
     best = findings.tables["trainings"].pivot(index="seed", columns="shuffling", values="best MAE")
     table, ratios = findings.rows.set_index("what"), best["local"] / best["global"]
     assert len(best) == 2 and best["local"].nunique() == 2
-    low, mean, high = (table.loc["1 ranks, local over global", f"ours_{end}"] for end in ("low", "mean", "high"))
+    low, mean, high = (table.loc["1 rank, best validation MAE, local over global", f"ours_{end}"] for end in ("low", "mean", "high"))
     assert (low, mean, high) == pytest.approx((ratios.min(), ratios.mean(), ratios.max()))
+    assert table.loc["1 rank, best validation MAE, local over global", "ratio"] == pytest.approx(mean / 1.5)
     for name, (mae, _) in by_hand(small_point(horizon=12, batches=0), "test").items():
         assert table.loc[f"{name}, test MAE", "ours_mean"] == pytest.approx(mae, rel=1e-6)
 

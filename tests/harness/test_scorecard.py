@@ -53,6 +53,10 @@ def test_a_comparison_has_a_verdict(published: float, ours: float, verdict: str)
     assert scored("theirs over ours", 1 / published, 1 / ours).verdict == verdict
 
 
+def test_a_share_that_is_saved_over_another_says_no_times() -> None:
+    assert not scored("time saved over b, share", 0.8, 0.95).compares
+
+
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10), st.booleans()), min_size=1, max_size=8))
 def test_sums_are_plain_arithmetic(pairs: list[tuple[float, float, bool]]) -> None:
     rows = [scored("a over b" if over else "seconds", published, ours, UNKNOWN if over else "") for published, ours, over in pairs]
@@ -87,8 +91,8 @@ def test_the_command_says_what_holds(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert (
-        "rely on none of its 1 claim; nearest is a over b, up to (2.00× printed, 0.500× here, simulated). Of its claims 1 reversed, "
-        "farthest a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons 1 holds and 1 is reversed, "
+        "rely on none of its 1 claim. Of its claims 1 reversed, "
+        "most of all a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons 1 holds and 1 is reversed, "
         "most of all a over b (2.00 printed, 0.500 here).\n"
     ) in out
     page = Path("card.md").read_text()

@@ -232,7 +232,7 @@ def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
     command("reproduce", "--into", "card.md")
     assert (
         "a reader may rely on 1 of its 4 claims, within 1.25 times of the printed: a over b, up to (4.00× printed, 4.00× here, simulated). "
-        "Of its other claims 1 smaller, 1 not testable here, 1 reversed, farthest a over b, at least (1.50× printed, 0.800× here, "
+        "Of its other claims 1 smaller, 1 not testable here, 1 reversed, most of all a over b, at least (1.50× printed, 0.800× here, "
         "simulated); of 2 printed comparisons 1 holds and 1 is reversed, most of all a over b, pubmed (2.00 "
         "printed, 0.800 here)."
     ) in capsys.readouterr().out
@@ -253,12 +253,45 @@ def test_rows_that_are_set_aside_answer_no_claim(results, capsys):
     assert "has no row 'a over b, *' that is scored" in one_line(capsys)
 
 
-def test_the_farthest_claim_is_one_that_is_reversed(results, capsys):
+def caused(path: Path, index: int, shown: bool) -> None:
+    """Store what runs show of a row."""
+    stored = json.loads(path.read_text())
+    row = stored["rows"][index]
+    cause = {"what": row["what"], "ratio": 2.0, "shown": shown, "cause": "x 2", "source": "", "changed": 1.1, "harms": 0, "tried": 3}
+    path.write_text(json.dumps(stored | {"causes": [*stored.get("causes", []), cause]}))
+
+
+def test_what_runs_show_of_a_row_is_said_of_its_mean_and_of_no_quotient(results):
+    change(results / "figure-8.json", 0, published_low=None, published_mean=9.0, published_high=None)
+    caused(results / "figure-8.json", 0, True)
+    caused(results / "figure-8.json", 1, True)
+    caused(results / "table-3.json", 0, True)
+    change(results / "table-3.json", 0, ours=7.9, ratio=1.58, why="of a")
+    reasons = {claim.claim.claim: value.why for claim in claims_of(scorecards(Path("results"))[0]) for value in claim.values}
+    assert reasons["bytes of a"] == "of a"
+    (claim, *_) = claims_of(scorecards(Path("results"))[0])
+    assert [value.why for value in claim.values] == [
+        "of the mean, shown by a run: x 2: 1.10 times the published | why not",
+        "shown by a run: x 2: 1.10 times the published | copies",
+    ]
+
+
+def test_of_claims_of_the_other_sign_the_one_farthest_apart_gives_the_reason(results, monkeypatch):
+    evidence = Evidence(study="figure-8", rows="a over b, *")
+    claims = (Claim(claim="it", sentence="…", place="abstract", measure="gain", mean=0.3, ours=(evidence,)),)
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: published("real").model_copy(update={"claims": claims}))
+    for index, ours in ((0, -0.1), (1, -0.2)):
+        change(results / "figure-8.json", index, published_mean=0.3, ours_low=ours, ours_mean=ours, ours_high=ours)
+    (claim,) = claims_of(scorecards(Path("results"))[0])
+    assert claim.why == "2 rows; farthest a over b, pubmed: copies"
+
+
+def test_the_claim_that_is_named_is_one_that_is_reversed(results, capsys):
     """Though another, larger than printed, is farther in times."""
     change(results / "figure-8.json", 0, ours_low=50.0, ours_mean=50.0, ours_high=50.0)
     change(results / "figure-8.json", 1, ours_low=0.9, ours_mean=0.9, ours_high=0.9)
     command("reproduce")
-    assert "1 larger, 1 not testable here, 1 reversed, farthest a over b, at least (1.50× printed, 0.900× here" in capsys.readouterr().out
+    assert "1 larger, 1 not testable here, 1 reversed, most of all a over b, at least (1.50× printed, 0.900×" in capsys.readouterr().out
 
 
 def test_none_that_holds(results, capsys):
@@ -327,7 +360,7 @@ def test_the_band_under_joint_assumptions(results, monkeypatch):
     assert times.joint == (0.5, 6.0) and saved.joint == (-1.0, pytest.approx(5 / 6))
     assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× under joint assumptions"
     assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
-    assert holding_sentence("real", [times]).startswith("REAL: a reader may rely on none of its 1 claim; nearest is it, on average (")
+    assert times.verdict == "reversed" and holding_sentence("real", [times]) == "REAL: a reader may rely on none of its 1 claim."
 
 
 def test_what_is_saved_of_ranges_turns_their_ends(results, monkeypatch):

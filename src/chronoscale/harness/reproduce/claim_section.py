@@ -22,8 +22,8 @@ def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
     if holding:
         return f"{of}, within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}."
-    tested = sorted((claim for claim in claims if claim.values), key=lambda claim: claim.fold)
-    return of + (f"; nearest is {_briefly(tested[0])}." if tested else ".")
+    nearest = min((claim for claim in claims if claim.verdict in ("smaller", "larger")), key=lambda claim: claim.fold, default=None)
+    return of + (f"; nearest is {_briefly(nearest)}." if nearest else ".")
 
 
 def others_clause(claims: Sequence[ScoredClaim]) -> str:
@@ -32,7 +32,7 @@ def others_clause(claims: Sequence[ScoredClaim]) -> str:
     counts = {verdict: sum(claim.verdict == verdict for claim in others) for verdict in sorted(CLAIM_VERDICTS, key="reversed".__eq__)}
     counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     tested = sorted((claim for claim in others if claim.values), key=lambda claim: (claim.verdict == "reversed", claim.fold))
-    worst = f", farthest {_briefly(tested[-1])}" if tested else ""
+    worst = f", {'most of all' if tested[-1].verdict == 'reversed' else 'farthest'} {_briefly(tested[-1])}" if tested else ""
     return f"of its {'other ' * (len(others) < len(claims))}claims {counted}{worst}" if others else ""
 
 

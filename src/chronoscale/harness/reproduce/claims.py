@@ -213,12 +213,12 @@ def _filled(pattern: str, words: Sequence[str]) -> str:
 
 
 def _value(row: Mapping[Hashable, Any], causes: Mapping[str, Cause]) -> ClaimValue:
-    """Return the numbers of a row. causes: what counterfactual runs show, by row; of one with several points they are of its mean."""
+    """Return the numbers of a row. causes: what counterfactual runs show, by row; of one with a printed mean they are of the mean."""
     ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
     points = float(row.get("points", nan))
     why, cause = str(row.get("why") or ""), causes.get(str(row["what"]))
     if cause:
-        why = "of the mean, " * (ours["low"] != ours["high"]) + cause.before(why)
+        why = "of the mean, " * (isfinite(printed["mean"]) and ours["low"] != ours["high"]) + cause.before(why)
     return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, why)
 
 

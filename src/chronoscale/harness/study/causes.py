@@ -62,8 +62,9 @@ class Cause:
         return f"{of} none closes half of the gap; nearest, {to}"
 
     def before(self, why: str) -> str:
-        """Return what runs show, and after it a row's own reason `why`, without the clause that the cause is unknown where runs show it."""
-        own = re.sub(rf"(^|; )[^;]*{UNKNOWN}$", "", why) if self.shown else why
+        """Return what runs show, and after it a row's own reason `why`; where a run brings the row within NEAR, without the clause that the
+        cause is not established."""
+        own = re.sub(rf"(^|; )[^;]*{UNKNOWN}$", "", why) if self.shown and _gap(self.changed) <= log(NEAR) else why
         return " | ".join(filter(None, (self.sentence(), own)))
 
 

@@ -57,7 +57,7 @@ def counterfactual_runs(
                 what, source = filled(each.what, turn), filled(each.source, turn)
                 on_progress(f"counterfactual: {what}")
                 ratios = _ratios(study, rows, {**other, **grid.evaluated(evaluate(grid.tasks))})
-                if all(map(isnan, ratios)):
+                if all(map(isnan, ratios)) and not all(map(isnan, ratios_of(rows))):
                     on_progress(f"counterfactual: {what}: no row can be made")
                 if _differ(ratios, rows):
                     yield CounterfactualRun(str(each.what), what, source, ratios)

@@ -77,7 +77,7 @@ def trained(point: StudyPoint) -> dict[str, Any]:
 def converged(point: StudyPoint) -> dict[str, Any]:
     """Train a point of PGT-I's Table 5 on this machine until its validation error stops getting better.
 
-    MAE in the data's units: `best` validation, `test` of the best epoch's model, `naive` of predictions that learn nothing on the test
+    MAE in the data's units: `best` validation, `test` of the best epoch's model, `naive` of predictions that train no network on the test
     period, by name; `settled`: epochs up to the best; `ended`: whether training ended before its most epochs. Settings: batch (windows),
     horizon, hidden, seed, `epochs` at most, `patience`: those without a better validation. Raises UserError as `chronoscale train`.
     """
@@ -88,9 +88,8 @@ def converged(point: StudyPoint) -> dict[str, Any]:
     keys: dict[str, Any] = {"dataset": point.dataset, "model": model, "strategies": [point.strategy]}
     keys |= {"training": training, "ranks": [point.gpus], "epochs": of["epochs"], "seed": of["seed"]}
     done = execution.train(keys, "pgt-i", "mae")
-    curve = done.curve("mae")
-    left = {"naive": dict(done.rivals), "settled": done.settled, "ended": len(curve) < of["epochs"]}
-    return {"best": min(curve), "test": done.tested, **left}
+    errors = {"best": min(done.curve("mae")), "test": done.tested, "naive": dict(done.rivals)}
+    return {**errors, "settled": done.settled, "ended": len(done.epochs) < of["epochs"]}
 
 
 def quartiles(values: Any) -> list[float]:
@@ -140,13 +139,14 @@ def against(best: float, known: float) -> str:
 
 
 def verdict(what: str, best: float, known: Mapping[str, float]) -> str:
-    """Return a note on whether a model beats all naive predictions, for PGT-I's executed studies.
+    """Return a note on whether a model beats all simple predictions, for PGT-I's executed studies.
 
-    what: what the sentence begins with. best: the model's error. known: errors of predictions that learn nothing, by name.
+    what: what the sentence begins with. best: the model's error. known: errors of predictions that train no network, by name.
     """
     least = min(known, key=lambda name: known[name])
     if best < known[least] * (1 - TIE):
-        return f"{what}: the model's {best:.4g} is below both naive errors ({least}: {known[least]:.4g})."
+        every = "both naive errors" if len(known) == 2 else f"all {len(known)} simple ones"
+        return f"{what}: the model's {best:.4g} is below {every} ({least}: {known[least]:.4g})."
     return (
         f"{what}: the model's {best:.4g} does not beat the {least} ({known[least]:.4g}); "
         "its errors say that strategies train alike, not that they train well."
