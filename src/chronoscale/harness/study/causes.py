@@ -73,15 +73,15 @@ def causes(rows: Sequence[Line], runs: Iterable[CounterfactualRun]) -> list[Caus
 
     rows: of the study, nothing changed. Rows that are set aside are left out. Empty where nothing was tried.
     """
-    made = list(runs)
+    tried = list(runs)
     ratios = ratios_of(rows)
     far = [i for i, ratio in enumerate(ratios) if _gap(ratio) > log(NEAR)]
-    return [_cause(i, rows[i], ratios, made) for i in far] if made else []
+    return [_cause(i, rows[i], ratios, tried) for i in far] if tried else []
 
 
-def cause_table(some: Iterable[Cause]) -> pd.DataFrame:
+def cause_table(lines: Iterable[Cause]) -> pd.DataFrame:
     """Return a study's table of causes, one row a row of the study that is far from the printed number; columns: the fields of `Cause`."""
-    return pd.DataFrame([asdict(each) for each in some])
+    return pd.DataFrame([asdict(each) for each in lines])
 
 
 def stored_causes(findings: Findings) -> list[Cause]:
