@@ -280,7 +280,7 @@ SETTINGS = {"layers": 1, "fanout": 10, "width": 8, "heads": 2, "rate": 0.001, "s
 
 
 def test_training_to_convergence_shares_as_the_paper_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rivals share nothing; with the same keys ranks train as `chronoscale train` does, one of them here."""
+    """Rivals share nothing."""
     asked = list[dict[str, Any]]()
 
     def train(keys: dict[str, Any], paper: str, score: str) -> Training:
@@ -294,7 +294,10 @@ def test_training_to_convergence_shares_as_the_paper_does(monkeypatch: pytest.Mo
     assert executed.converged(point("events_small", "tgl", 2, 50, **SETTINGS | {"epochs": 4}))["ended"]
     first, second = (keys["training"] for keys in asked)
     assert first == second | {"partition": "metis", "shared": 0.1, "theta": 0.2, "alpha": 0.3, "weight_cap": 0.0, "at_least_one": False}
-    monkeypatch.undo()
+
+
+@pytest.mark.slow
+def test_training_to_convergence_is_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     inline_ranks(monkeypatch)
     result = executed.converged(point("events_small", "tgl", 1, 50, **SETTINGS))
     assert 0 < result["test"] <= 1 and 1 <= result["settled"] <= 3 and "popularity of late" in result["naive"]

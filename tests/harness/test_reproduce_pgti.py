@@ -250,19 +250,32 @@ def test_naive_errors_stand_in_every_table_of_errors(kind: Kind, number: int, ro
             assert table.loc[f"{name}, training MAE", column] == pytest.approx(mae, rel=1e-6)
 
 
-def test_shuffling_is_compared_seed_by_seed_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The best validation of each training; naive errors are of the test period."""
+def test_shuffling_is_compared_seed_by_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = {"dist-index": (2.0, 4.0), "gen-dist-index": (3.0, 5.0)}
+
+    def train(keys: dict[str, Any], paper: str, score: str) -> Training:
+        records = (SimpleNamespace(scores={score: best[keys["strategies"][0]][keys["seed"]]}),)
+        return Training(None, records, 0, 4.0, {"last value": 3.0})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(executed, "train", train)
+    printed = {4: {"global_mae": 2.0, "local_mae": 3.0}}
+    findings = study_of("pgt-i", "table", 5, DATASET="traffic_small", RANKS=[4], SEEDS=2, LINES=printed)
+    table = findings.rows.set_index("what")
+    ratio = table.loc["4 ranks, best validation MAE, local over global"]
+    assert (ratio["ours_low"], ratio["ours_mean"], ratio["ours_high"]) == pytest.approx((1.25, 1.375, 1.5))
+    assert (
+        ratio["ratio"] == pytest.approx(1.375 / 1.5) and table.loc["4 ranks, local shuffling, best validation MAE", "published_mean"] == 3.0
+    )
+    assert "not beaten: the model's best, 4, is 33% above it" in table.loc["last value, test MAE", "why"]
+
+
+@pytest.mark.slow
+def test_training_to_convergence_knows_the_test_of_naive_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     inline_ranks(monkeypatch)
-    printed = {1: {"global_mae": 2.0, "local_mae": 3.0}}
-    findings = study_of("pgt-i", "table", 5, DATASET="traffic_small", RANKS=[1], SEEDS=2, LINES=printed)
-    best = findings.tables["trainings"].pivot(index="seed", columns="shuffling", values="best MAE")
-    table, ratios = findings.rows.set_index("what"), best["local"] / best["global"]
-    assert len(best) == 2 and best["local"].nunique() == 2
-    low, mean, high = (table.loc["1 rank, best validation MAE, local over global", f"ours_{end}"] for end in ("low", "mean", "high"))
-    assert (low, mean, high) == pytest.approx((ratios.min(), ratios.mean(), ratios.max()))
-    assert table.loc["1 rank, best validation MAE, local over global", "ratio"] == pytest.approx(mean / 1.5)
+    result = converged(small_point(horizon=12, strategy="dist-index", gpus=1, seed=0, patience=2, epochs=2))
+    assert 0 < result["best"] < 100 and 0 < result["test"] < 100 and result["settled"] <= 2
     for name, (mae, _) in by_hand(small_point(horizon=12, batches=0), "test").items():
-        assert table.loc[f"{name}, test MAE", "ours_mean"] == pytest.approx(mae, rel=1e-6)
+        assert result["naive"][name] == pytest.approx(mae, rel=1e-6)
 
 
 def test_training_to_convergence_keeps_the_best_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def colour(row: dict) -> str:
     """The verdict of a comparison, by the printed number that its ratio is of; within 5 % of 1 there is no side."""
     ends = [(row[f"published{end}"], row[f"ours{end}"]) for end in ("", "_mean", "_high", "_low") if row.get(f"published{end}")]
     pair = next((each for each in ends if each[1] and math.isclose(each[1] / each[0], row["ratio"], rel_tol=1e-6)), None)
-    if " over " not in row["what"] or pair is None or min(pair) <= 0:
+    if " over " not in row["what"] or row["what"].endswith(", share") or pair is None or min(pair) <= 0:
         return "other"
     logs = [0 if abs(math.log(value)) <= math.log(1.05) else math.log(value) for value in pair]
     if logs[0] * logs[1] < 0:

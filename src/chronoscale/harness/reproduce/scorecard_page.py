@@ -31,8 +31,9 @@ RULES = f"""A **comparison** is a row that says how many times one system or set
 Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 and within {NEAR} times of the printed; else it is
 **smaller** or **larger** than printed, by its distance from 1, or **reversed**, on the other side. The **fold** of a row is max(r,
 1/r), r ours over the printed; of several their geometric mean. **Order** is Kendall's τ-b between printed and our comparisons of a figure
-that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a **cause
-shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run and takes
+that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
+**cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
+and takes
 no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that two may be
 explained by different values of one assumption, and some by chance; a **conjecture** is a reason that no such run shows; for the others
 **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
