@@ -120,6 +120,7 @@ def simulated(folder):
     return folder
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_what_plans_and_replays_needs_no_torch(name, simulated):
     words, takes = SIMULATIONS[name]

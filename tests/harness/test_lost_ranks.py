@@ -80,7 +80,7 @@ def lose(experiment: Write, capsys: pytest.CaptureFixture[str], family: str, way
     assert len(lost) == 3 and lost == WHOLE[family, number]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_rank_that_is_lost_ends_training_which_goes_on(experiment, capsys, way: str) -> None:
     family = ("snapshots", "streams")[list(WAYS).index(way) % 2]

@@ -57,7 +57,7 @@ def train(work: Workload, schedule, watch=lambda program, task: None):
     return execute(schedule, program, CpuLanes(False), "cpu").losses, program
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("model", "layers", "name", "form"),
     pairwise((model, layers, name, form) for model in MODELS for layers in (1, 2) for name in REAL for form in (None, Form.FULL, Form.MAP)),

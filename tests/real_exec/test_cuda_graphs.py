@@ -83,6 +83,7 @@ def same(one: float | np.ndarray | Tensor, other: float | np.ndarray | Tensor) -
     return bool(np.abs(one - other).max() <= CLOSE * max(np.abs(one).max(), 1e-3))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("model", "name"), CAPTURED)
 def test_graphs_compute_what_rows_do(jobs: dict[str, Job], model: str, name: str) -> None:
     """Losses, scores and parameters of every epoch; each epoch changes the parameters. A batch's graph is replayed in the epoch that

@@ -102,7 +102,7 @@ def jobs_of_two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
     return {job.model.name: job for job in family_jobs.jobs(tmp_path_factory.mktemp("cases"), family_jobs.REHEARSED, ranks=2)}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("model", "name"), FEW)
 def test_each_kind_of_program(jobs: dict[str, Job], model: str, name: str) -> None:
     check(jobs[model], name)
@@ -154,7 +154,7 @@ def run(program: Program) -> None:
     program.finish()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("made", "model", "way"), PROGRAMS, ids=lambda value: getattr(value, "__name__", value))
 def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: str, way: str) -> None:
     """The others say nothing."""

@@ -90,7 +90,7 @@ def train(graphs: SnapshotSequence, work: Workload, schedule):
     return execute(schedule, program, CpuLanes(False), "cpu").losses, program
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(("model", "layers", "name", "form"), pairwise(product(MODELS, (1, 2), STRATEGIES, (Form.FULL, Form.MAP))))
 def test_folded_groups_equal_unfolded_ones_and_dense_matrices(model, layers, name, form):
     """Losses and weights in float64, to the order of sums; of dense matrices, to what edges' weights in float32 allow."""

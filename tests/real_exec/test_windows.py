@@ -95,7 +95,7 @@ def oracle(folder, shape, hyper, chunks, ranks, inherits=True):
     return losses, weights(trainer.model)
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(18)
 @pytest.mark.parametrize(("case", "ranks"), RUNS, ids=label)
 def test_losses_and_weights_are_the_oracles(folder, case, ranks):
     published = case.variant == "as-published"
