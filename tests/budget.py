@@ -2,7 +2,8 @@
 
 A second here is a *unit*: what a machine like CI's does in one second of CPU, by a fixed piece of work that is measured again and again (a
 slower or busier machine is not refused). A test costs what its set-up, call and teardown spend, children included that were waited for, and
-those of the servers that fork children for it (`COUNTERS`). Fixtures of a wider scope are counted for themselves.
+those of the servers that fork children for it (`COUNTERS`). Fixtures of a wider scope are counted for themselves; full collections of
+garbage, which go through all that is imported and end what others have left, are nobody's.
 
 A test above 4 units that is not marked `slow`, and a wider fixture above 30, ends in an error. `--budget MINUTES` makes the session fail
 where all of it, imports included, costs more. docs/testing.md says how to keep a test cheap.
@@ -76,25 +77,39 @@ class Counter:
     def __init__(self) -> None:
         self.unit = Unit()
         self.began = self.counted = spent_s()
-        self.total = self.unit.units(self.began)  # of the imports, too
+        self.total = self.unit.units(self.counted)  # of the imports, too
         self.wider: list[tuple[str, float]] = []
+        self.collecting = self.collected = 0.0  # spent_s() when a full collection began; seconds of all of them
         self.inside: list[float] = []  # of each wider fixture that is being set up: what others inside it have cost
+
+    def collect(self, phase: str, about: dict[str, int]) -> None:
+        """Count a full collection of garbage; called by it."""
+        if about["generation"] < 2:
+            return
+        if phase == "start":
+            self.collecting = spent_s()
+        else:
+            self.collected += spent_s() - self.collecting
+
+    def spent_s(self) -> float:
+        """Return the CPU seconds that were spent, full collections of garbage left out."""
+        return spent_s() - self.collected
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
-        self.began, self.wider = spent_s(), []
+        self.began, self.wider = self.spent_s(), []
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        began = spent_s()
+        began = self.spent_s()
         self.inside.append(0.0)
         try:
             return (yield)
         finally:
-            whole = spent_s() - began
+            whole = self.spent_s() - began
             own = whole - self.inside.pop()
             if self.inside:
                 self.inside[-1] += whole
@@ -111,7 +126,7 @@ class Counter:
 
     def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Write the costs into a test's last report, which fails where they are too high."""
-        seconds = spent_s() - self.began - sum(cost for _, cost in self.wider)
+        seconds = self.spent_s() - self.began - sum(cost for _, cost in self.wider)
         too_dear = item.get_closest_marker("slow") is None and self.refusal(seconds)
         if too_dear:
             self.unit.renew(KEPT)  # the machine may just be busier than it was
@@ -146,7 +161,7 @@ class Counter:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self.advance()  # what servers themselves have imported is missing: some seconds each
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput["units"] = self.total
+            session.config.workeroutput.update(units=self.total, collected=self.unit.units(self.collected))
 
 
 class Account:
@@ -155,6 +170,7 @@ class Account:
     def __init__(self, budget: float | None, file: str | None) -> None:
         self.budget, self.file = budget, file
         self.workers: list[float] = []
+        self.collected = 0.0
         self.costs: dict[str, float] = {}
         self.wider: dict[str, float] = {}
         self.total = 0.0
@@ -167,12 +183,15 @@ class Account:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        self.workers.append(getattr(node, "workeroutput", {}).get("units", 0.0))
+        told = getattr(node, "workeroutput", {})
+        self.workers.append(told.get("units", 0.0))
+        self.collected += told.get("collected", 0.0)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         counter = session.config.pluginmanager.get_plugin("budget-counter")
         self.total = (counter.total if counter else time.process_time()) + sum(self.workers)  # which are children of this process
+        self.collected += counter.unit.units(counter.collected) if counter else 0.0
         if self.budget is not None and self.total > self.budget * 60 and session.exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -185,7 +204,8 @@ class Account:
         over = self.budget is not None and self.total > self.budget * 60
         terminalreporter.section(f"{self.total / 60:.1f}{beside} minutes of CPU{', ABOVE THE BUDGET' if over else ''}", red=over, bold=over)
         wider = sum(self.wider.values())
-        terminalreporter.line(f"tests {sum(self.costs.values()):.0f} units, wider fixtures {wider:.0f}, with imports {self.total:.0f}")
+        told = f"tests {sum(self.costs.values()):.0f} units, wider fixtures {wider:.0f}, full collections {self.collected:.0f}"
+        terminalreporter.line(f"{told}, with imports {self.total:.0f}")
         for kind, costs in (("", self.costs), ("fixture ", self.wider)):
             for name in sorted(costs, key=costs.__getitem__, reverse=True)[:DEAREST]:
                 if costs[name] >= 0.5:
@@ -200,6 +220,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     worker = hasattr(config, "workerinput")
     if worker or not config.getoption("numprocesses", None):
-        config.pluginmanager.register(Counter(), "budget-counter")
+        counter = Counter()
+        gc.callbacks.append(counter.collect)
+        config.pluginmanager.register(counter, "budget-counter")
     if not worker:
         config.pluginmanager.register(Account(config.getoption("budget"), config.getoption("costs")), "budget-account")

@@ -37,6 +37,17 @@ def test_cheap():
 def test_wide(wide):
     pass
 """
+LEFT = """
+import gc
+class Left:
+    def __init__(self, spend):
+        self.spend, self.itself = spend, self
+    def __del__(self):
+        self.spend(1000)
+def test_unlucky(spend):
+    Left(spend)
+    gc.collect()
+"""
 
 
 @pytest.fixture
@@ -59,6 +70,13 @@ def test_a_dear_test_is_refused_unless_it_is_marked(session) -> None:
     done.assert_outcomes(passed=4, errors=1)
     done.stdout.fnmatch_lines(["*ERROR at teardown of test_dear*", "this test cost * units*"])
     done.stdout.re_match_lines([r" +\d+\.\d  .*::test_(dear|marked)"])
+
+
+def test_a_full_collection_of_garbage_is_nobodys(session) -> None:
+    """Nor is what ends in it: here garbage that spends 1,000 s when it goes."""
+    done = session(LEFT)
+    done.assert_outcomes(passed=1)
+    done.stdout.re_match_lines([r"tests 0 units, .* full collections [1-9]\d+, with imports \d{3,}"])
 
 
 def test_a_wider_fixture_is_counted_for_itself(session) -> None:
