@@ -26,7 +26,7 @@ from chronoscale.harness.study.hooks.real_solver import SolverRun, settled, solv
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.replay import KINDS, Replayed
 from chronoscale.harness.study.study_file import StudyFile, paper_file
-from chronoscale.harness.study.testbeds.snapshots import statistics
+from chronoscale.harness.study.testbeds.stand_ins import statistics
 from chronoscale.real_exec.execution.passes import Pass
 from chronoscale.reports.published import PAPERS, Range, published
 from chronoscale.simulator import presets

@@ -14,7 +14,7 @@ from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.hooks import flaredtdg as hooks
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.harness.study.testbeds.snapshots import statistics
+from chronoscale.harness.study.testbeds.stand_ins import statistics
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache_bytes
 

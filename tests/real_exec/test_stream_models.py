@@ -28,8 +28,12 @@ from chronoscale.strategies.streams.rows.work import embed_work, layer_work, sco
 from chronoscale.strategies.workload import ModelChoice
 
 
+def named(of: object) -> str:
+    return "-".join(map(str, of)) if isinstance(of, tuple) else str(of)
+
+
 @pytest.mark.sample(24)
-@pytest.mark.parametrize(("case", "edge", "features"), pairwise(product(CASES, (0, EDGE), (0, FEATURES))))
+@pytest.mark.parametrize(("case", "edge", "features"), pairwise(product(CASES, (0, EDGE), (0, FEATURES))), ids=named)
 def test_scores_and_gradients_are_the_oracles(case: tuple[str, int], edge: int, features: int) -> None:
     model = build(*case, features, edge)
     batch = RandomBatch(model)

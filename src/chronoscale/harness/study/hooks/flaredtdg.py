@@ -15,7 +15,8 @@ from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.harness.study.evaluation import of_paper
 from chronoscale.harness.study.findings import AGREES, UNKNOWN
 from chronoscale.harness.study.point import Points, Record, StudyPoint
-from chronoscale.harness.study.testbeds.snapshots import SnapshotTestbed, first, statistics
+from chronoscale.harness.study.testbeds.snapshots import SnapshotTestbed, first
+from chronoscale.harness.study.testbeds.stand_ins import statistics
 from chronoscale.reports.published import Range, published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster

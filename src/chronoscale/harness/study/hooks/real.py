@@ -15,7 +15,8 @@ from chronoscale.harness.study.hooks.common import ABSENT
 from chronoscale.harness.study.hooks.real_solver import settled
 from chronoscale.harness.study.point import Points, StudyPoint
 from chronoscale.harness.study.replay import Replayed
-from chronoscale.harness.study.testbeds.snapshots import input_width, statistics
+from chronoscale.harness.study.testbeds.snapshots import input_width
+from chronoscale.harness.study.testbeds.stand_ins import statistics
 from chronoscale.reports.charts.heatmap import Heat
 from chronoscale.reports.published import Range
 from chronoscale.strategies.costs import Floats

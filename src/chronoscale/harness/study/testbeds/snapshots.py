@@ -11,17 +11,16 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from chronoscale.batching.snapshots.chunks import BlockCounts, ExactChunking, cut_into_chunks
-from chronoscale.batching.snapshots.partition import VertexPartition, metis_partition
+from chronoscale.batching.snapshots.chunks import BlockCounts, ExactChunking
 from chronoscale.batching.snapshots.retention import Decay
 from chronoscale.batching.snapshots.sampling import NeighbourSampling, SampleCounts
 from chronoscale.batching.snapshots.survival import EpochDraws
 from chronoscale.datasets import catalogue
-from chronoscale.datasets.snapshots.sequence import SnapshotSequence
-from chronoscale.datasets.snapshots.statistics import SnapshotStatistics, statistics_of
+from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
 from chronoscale.errors import ChronoscaleWarning
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.replay import Replayed
+from chronoscale.harness.study.testbeds.stand_ins import LISTED, StandIns, counted, partition, statistics
 from chronoscale.simulator import memory, presets
 from chronoscale.strategies.cluster import Cluster, Link
 from chronoscale.strategies.costs import CostModel, DatasheetCosts
@@ -31,53 +30,13 @@ from chronoscale.strategies.schedule import Schedule
 from chronoscale.strategies.snapshots.models import model_shape
 from chronoscale.strategies.strategy import Strategy
 from chronoscale.strategies.trace import Trace
-from chronoscale.strategies.workload import Hyper, Partition, Recency, Workload
-
-
-@cache
-def statistics(dataset: str) -> SnapshotStatistics:
-    """Return nodes, edges and changes of each snapshot of a generated stand-in, scaled to the data set's published size.
-
-    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for.
-    """
-    return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like")).scaled(factor(dataset))
-
-
-@cache
-def factor(dataset: str) -> int:
-    """Return how many times larger a data set is than its generated stand-in in REAL's and FlareDTDG's studies; 1 where unstated."""
-    stands_for = catalogue.entry(f"{dataset}_like").stands_for
-    return stands_for.factor if stands_for else 1
-
-
-@cache
-def sequence(dataset: str, share: float = 1.0) -> SnapshotSequence:
-    """Return the generated snapshots that stand in for a data set in REAL's and FlareDTDG's studies, not scaled.
-
-    share: 0 to 1, of the snapshots, the first ones.
-    """
-    sequence = catalogue.load(f"{dataset}_like")
-    assert isinstance(sequence, SnapshotSequence)
-    return sequence if share == 1 else sequence.head(int(share * len(sequence)))
+from chronoscale.strategies.workload import Hyper, Recency, Workload
 
 
 def first(stats: SnapshotStatistics, share: float) -> SnapshotStatistics:
     """Return the counts of the first `share` (0 to 1) of the snapshots, such as those that FlareDTDG's studies train on; without those of
     rows that last, since the published systems compute every node's."""
     return replace(stats.head(int(share * len(stats))), lasting=None)
-
-
-@cache
-def partition(dataset: str, parts: int, share: float = 1.0) -> Partition:
-    """Return a METIS partition of a study's generated snapshots as counts a rank and snapshot, scaled to the published size.
-
-    parts: ranks. share: 0 to 1, of the snapshots, the first ones.
-    """
-    snapshots = sequence(dataset, share)
-    rows, edges, halo, sent = (
-        column * factor(dataset) for column in VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
-    )
-    return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
 def input_width(dataset: str, paper: str) -> int:
@@ -157,23 +116,13 @@ class Apart:
         return replace(counts, halo=0 * counts.halo, sent=0 * counts.sent)
 
 
-@cache
-def counted(dataset: str, share: float, chunks: int) -> ExactChunking:
-    """Cut a study's generated snapshots into chunks of nodes by METIS and return what counts them, for FlareDTDG's plans.
-
-    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many.
-    """
-    snapshots = sequence(dataset, share)
-    return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset))
-
-
 class SnapshotTestbed(BaseModel):
     """Testbed of REAL's and FlareDTDG's studies: simulated epochs on generated snapshots, scaled to the published size.
 
     hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
     features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. solved: strategies with a solver
-    run it in every plan. Settings of a point: `copies`: False: host to device copies take no time; `cut`: False: no rank reads another's
-    rows.
+    run it in every plan. stand_ins: how they are generated. Settings of a point: `copies`: False: host to device copies take no time;
+    `cut`: False: no rank reads another's rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -186,6 +135,7 @@ class SnapshotTestbed(BaseModel):
     classes: int = 0
     windows: Windows | None = None
     solved: bool = False
+    stand_ins: StandIns = LISTED
 
     def cluster(self, point: StudyPoint) -> Cluster:
         return machines(point.cluster, point.gpus, point.setting("copies", True))
@@ -193,8 +143,8 @@ class SnapshotTestbed(BaseModel):
     def workload(self, point: StudyPoint) -> Workload:
         name, width = point.dataset, input_width(point.dataset, self.paper)
         hidden = self.hidden if isinstance(self.hidden, int) else self.hidden[name]
-        cut = partition(name, point.gpus, self.trains) if strategy(point.strategy).partitioned else None
-        stats, kind = statistics(name), self.models.get(point.model, point.model)
+        cut = partition(name, point.gpus, self.trains, self.stand_ins) if strategy(point.strategy).partitioned else None
+        stats, kind = statistics(name, self.stand_ins), self.models.get(point.model, point.model)
         if self.windows is None:
             model = model_shape(kind, width, hidden, point.layers)
             return Workload(f"{name}, generated", stats, model, Hyper(variant=point.variant), cut)
@@ -202,7 +152,7 @@ class SnapshotTestbed(BaseModel):
         length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
         predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
         hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks, windows.apart), task=task)
-        chunks = counted(name, self.trains, windows.chunks)
+        chunks = counted(name, self.trains, windows.chunks, self.stand_ins)
         chunking = chunks if point.setting("cut", True) else Apart(chunks)
         return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)
 
