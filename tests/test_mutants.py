@@ -194,12 +194,13 @@ def test_results_are_kept_by_fingerprint(tmp_path):
 @pytest.mark.slow
 def test_every_case_that_a_fault_names_is_there():
     """Names of cases change with their parameters."""
-    named = {test for fault in load([]) for test in fault.tests.split() if "[" in test}
+    named = {test for each in load([]) for test in each.tests.split() if "[" in test}
     files = sorted({test.partition("::")[0] for test in named})
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "--no-header", *files], cwd=ROOT, capture_output=True, text=True
     )
-    assert named and named <= set(done.stdout.split("\n"))
+    missing = named - set(done.stdout.split("\n"))
+    assert done.returncode == 0 and named and not missing, missing or done.stderr
 
 
 def test_a_spent_budget_begins_no_fault():

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from small_studies import measured, replayed
 
-from chronoscale.batching.snapshots.partition import metis_assignment
 from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.hooks.fast_reuse import Reads, hit_rates
 from chronoscale.harness.study.hooks.fast_warps import Gpu
 from chronoscale.harness.study.hooks.real_counts import flops_with_halo
 from chronoscale.harness.study.point import StudyPoint
-from chronoscale.harness.study.testbeds.spread_streams import stream
 from chronoscale.strategies.costs import DatasheetCosts
 from chronoscale.strategies.schedule import Lane, Op
 
@@ -50,19 +48,6 @@ def test_hosts_of_spread_streams_take_rows_over_their_rates(host: dict[str, floa
     bed, other = evaluation.testbed(point), one.schedule.tasks(Op.FORWARD)
     costs = bed.costs(point, one.cluster)
     assert (costs.predict(schedule, other)[0] == DatasheetCosts(one.cluster.device).predict(schedule, other)[0]).all()
-
-
-def test_communities_of_spread_streams_are_found_by_a_cut() -> None:
-    """Also after the same stream without any was made, by the same process."""
-    cuts = []
-    for mixing in ({}, {"stackof": 0.5}):
-        events = stream(
-            evaluation.testbed(StudyPoint.of({**SPREAD, "testbed": json.dumps({"skew": 0.3, "mixing": mixing})})), "stackof", 1000
-        )
-        ends = np.unique(np.stack([events.src, events.dst]), axis=1).astype(np.int64)
-        part = metis_assignment(*ends, events.num_nodes, 8)
-        cuts.append(np.mean(part[ends[0]] != part[ends[1]]))
-    assert cuts[1] < cuts[0] - 0.1
 
 
 def test_a_warm_cache_has_what_fits_of_what_was_written_before() -> None:

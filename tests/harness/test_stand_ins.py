@@ -5,10 +5,15 @@ import json
 import numpy as np
 import pytest
 
+from chronoscale.batching.snapshots.partition import metis_partition
 from chronoscale.errors import UserError
+from chronoscale.harness.reproduce import registry
 from chronoscale.harness.study import evaluation
+from chronoscale.harness.study.hooks import flaredtdg as hooks
 from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.study_grids import StudyGrids, names_of
 from chronoscale.harness.study.testbeds.stand_ins import LISTED, StandIns, counted, factor, partition, sequence, statistics
+from chronoscale.reports.published import published
 
 MADE = {"times": 2, "mixing": 0.5}
 LARGER, MIXED = StandIns(times=2), StandIns(**MADE)
@@ -17,9 +22,8 @@ POINT = {"paper": "flaredtdg", "dataset": "rec_amazon", "model": "t-gcn", "layer
 
 def test_counts_are_of_the_published_size_at_any_size() -> None:
     listed, larger = statistics("rec_amazon"), statistics("rec_amazon", LARGER)
-    assert (
-        larger.num_nodes == listed.num_nodes and sequence("rec_amazon", 0.1, LARGER).num_nodes == 2 * sequence("rec_amazon", 0.1).num_nodes
-    )
+    assert larger.num_nodes == listed.num_nodes
+    assert sequence("rec_amazon", 0.1, LARGER).num_nodes == 2 * sequence("rec_amazon", 0.1).num_nodes
     np.testing.assert_allclose(larger.edges, listed.edges, rtol=1e-3)
     assert factor("rec_amazon", LARGER) == factor("rec_amazon") // 2
     rows = [partition("rec_amazon", 4, 0.1, made).rows.sum() for made in (LISTED, LARGER)]
@@ -32,14 +36,35 @@ def test_fewer_rows_are_read_where_there_are_communities() -> None:
     assert (statistics("rec_amazon", MIXED).edges == statistics("rec_amazon", LARGER).edges).all()
 
 
-def test_a_point_is_simulated_on_them() -> None:
+def test_a_points_workload_is_made_of_them() -> None:
     """What it counts, what is in FlareDTDG's chunks, and what METIS cuts for strategies that have parts."""
-    testbed = json.dumps({"stand_ins": MADE, "trains": 0.1})
+    testbed = hooks.assuming(stand_ins=MADE, trains=0.1)
     point, parted = (StudyPoint.of({**POINT, "strategy": name, "testbed": testbed}) for name in ("dynagraph", "distdgl"))
-    work = evaluation.testbed(point).workload(point)
-    assert (work.stats.changed_edges == statistics("rec_amazon", MIXED).head(len(work.stats)).changed_edges).all()
+    work, (made, listed) = evaluation.testbed(point).workload(point), (statistics("rec_amazon", of) for of in (MIXED, LISTED))
+    length = len(work.stats)
+    assert (work.stats.touched_rows == made.head(length).touched_rows).all()
+    assert (made.head(length).touched_rows != listed.head(length).touched_rows).any()
     assert work.chunking is counted("rec_amazon", 0.1, 64, MIXED) and work.chunking.factor == 500
     assert evaluation.testbed(parted).workload(parted).partition is partition("rec_amazon", 4, 0.1, MIXED)
+
+
+def test_a_counterfactual_leaves_the_stand_ins_of_a_point() -> None:
+    """Of Table 12, whose points on other stand-ins have a testbed of their own."""
+    study, printed = registry.find("flaredtdg", "table", 12).file, published("flaredtdg").tables[12]
+    grids = StudyGrids.of(study, names_of(study, False, printed), {"testbed": hooks.assuming(hidden=16)})
+    assert [json.loads(point.setting("testbed")) for point in grids.points["main"]] == [{"hidden": 16}] * 3
+    made = [json.loads(point.setting("testbed")) for point in grids.points["made"]]
+    assert {one["hidden"] for one in made} == {16}
+    assert sorted(len(one["stand_ins"]) for one in made) == [1] * 3 + [2] * 3
+
+
+def test_what_a_cut_leaves_is_counted_edge_by_edge() -> None:
+    share, read = hooks.cut_of("rec_amazon", {})
+    snapshots, ranks = sequence("rec_amazon", hooks.bed().trains), hooks.gpus_of("rec_amazon")
+    part = metis_partition(snapshots, ranks)
+    edges = [(part[s], part[d], t, s) for t, one in enumerate(snapshots) for s, d in zip(one.src.tolist(), one.dst.tolist(), strict=True)]
+    assert share == sum(a != b for a, b, _, _ in edges) / len(edges)
+    assert read == len({(b, t, s) for a, b, t, s in edges if a != b}) / (snapshots.num_nodes * len(snapshots))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from chronoscale.errors import unknown
 from chronoscale.harness.study.expressions import read_by
 from chronoscale.harness.study.point import AXES
 
-EVERY = (*AXES[1:], "experiment", "runner", "of")
-BLOCK = ("if", "like")  # keys of a block that are no axes
 TESTBED = "testbed"  # setting of a point: keys of the paper's testbed, in place of those in its file
+EVERY = (*AXES[1:], "experiment", "runner", "of", TESTBED)
+BLOCK = ("if", "like")  # keys of a block that are no axes
 SETTINGS = frozenset((  # that testbeds and hooks read
     "ahead", "alpha", "bandwidth", "batch", "batches", "bus", "cached", "cases", "churn", "copies", "cut", "degrees", "divisor", "edges",
     "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "horizon", "l1", "latency_s", "launch_s", "least",

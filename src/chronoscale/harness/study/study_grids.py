@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -70,5 +71,9 @@ class StudyGrids(NamedTuple):
 
 
 def _changed(point: StudyPoint, study: StudyFile, settings: Settings) -> StudyPoint:
-    """Return a point with other settings; one that is executed stays as it is."""
-    return point if point.setting("runner", study.runner) == "train" else point.having(settings)
+    """Return a point with other settings, and other keys of its testbed beside its own; one that is executed stays as it is."""
+    if point.setting("runner", study.runner) == "train":
+        return point
+    if TESTBED in settings:
+        settings = {**settings, TESTBED: json.dumps(json.loads(point.setting(TESTBED, "{}")) | json.loads(settings[TESTBED]))}
+    return point.having(settings)

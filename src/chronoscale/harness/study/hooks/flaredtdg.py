@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from chronoscale.batching.snapshots.partition import metis_partition
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.snapshots.csr import WeightedCSR
@@ -16,7 +18,7 @@ from chronoscale.harness.study.evaluation import of_paper
 from chronoscale.harness.study.findings import AGREES, UNKNOWN
 from chronoscale.harness.study.point import Points, Record, StudyPoint
 from chronoscale.harness.study.testbeds.snapshots import SnapshotTestbed, first
-from chronoscale.harness.study.testbeds.stand_ins import statistics
+from chronoscale.harness.study.testbeds.stand_ins import StandIns, partition, sequence, statistics
 from chronoscale.reports.published import Range, published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
@@ -96,6 +98,23 @@ def window() -> int:
     windows = bed().windows
     assert windows is not None
     return windows.decay.window
+
+
+def assuming(**keys: object) -> str:
+    """Return keys of a testbed as axis `testbed` of a study's grid has them, as JSON."""
+    return json.dumps(keys)
+
+
+def cut_of(dataset: str, made: Mapping[str, Any]) -> tuple[float, float]:
+    """Return (share of the edges that METIS cuts, rows of other ranks that a rank reads for each own) for FlareDTDG's Table 12.
+
+    Of the snapshots that train, each by itself, on the data set's GPUs. made: fields of `StandIns`. Raises UserError as `StandIns.graph`.
+    """
+    stand_ins, ranks, share = StandIns(**made), gpus_of(dataset), bed().trains
+    parted, snapshots = partition(dataset, ranks, share, stand_ins), sequence(dataset, share, stand_ins)
+    part = metis_partition(snapshots, ranks)
+    cut = sum(int((part[one.src] != part[one.dst]).sum()) for one in snapshots)
+    return cut / sum(one.num_edges for one in snapshots), float(parted.halo.sum() / parted.rows.sum())
 
 
 def cluster(gpus: int) -> Cluster:

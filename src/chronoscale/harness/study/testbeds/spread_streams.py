@@ -58,11 +58,10 @@ class SpreadStreams(BaseModel):
     """Testbed of MemShare's studies: optimiser steps on generated event streams with hot nodes, on several simulated machines.
 
     mails: messages that a node's mailbox holds. trains, tests: shares of the events. fanout: sampled neighbours, by data set. skew:
-    exponent of Zipf's law for the ends of events. pairs: distinct (src, dst), by data set. apart: how many times fewer events a node
-    some streams have. mixing: share of the pairs that leave their community, by data set; of others there are none. host: rates at
-    which hosts sample and copy, None: at the rate of the bus. Settings of a point: `divisor`: how many times smaller the stream is than
-    published; `batch`: events a GPU and step; `least`: steps planned; `tests`: inference instead of training; `pipelined`: False: a
-    strategy that overlaps does not; and those of `sharing_of`.
+    exponent of Zipf's law for the ends of events. pairs: distinct (src, dst), by data set. apart: how many times fewer events a node some
+    streams have. host: rates at which hosts sample and copy, None: at the rate of the bus. Settings of a point: `divisor`:
+    how many times smaller the stream is than published; `batch`: events a GPU and step; `least`: steps planned; `tests`: inference instead
+    of training; `pipelined`: False: a strategy that overlaps does not; and those of `sharing_of`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,7 +77,6 @@ class SpreadStreams(BaseModel):
     skew: float
     pairs: Mapping[str, int]
     apart: Mapping[str, int]
-    mixing: Mapping[str, float] = {}
     host: Rates | None = None
 
     def counts(self, dataset: str) -> dict[str, int]:
@@ -94,14 +92,12 @@ class SpreadStreams(BaseModel):
         printed, apart = self.counts(dataset), self.apart.get(dataset, 1)
         nodes, events = printed["nodes"] // divisor, printed["edges"] // apart // divisor
         pairs = min(max(self.pairs[dataset] // divisor, nodes), nodes * (nodes - 1) // 2, events)
-        return RandomStream(
-            nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=dataset, mixing=self.mixing.get(dataset)
-        )
+        return RandomStream(nodes, events, pairs, source_skew=self.skew, destination_skew=self.skew, name=dataset)
 
     @property
     def streams(self) -> str:
         """Return what generated streams depend on besides data set and divisor, as JSON."""
-        return self.model_dump_json(include={"paper", "skew", "pairs", "apart", "mixing"})
+        return self.model_dump_json(include={"paper", "skew", "pairs", "apart"})
 
     def steps(self, point: StudyPoint) -> int:
         """Return how many optimiser steps the paper's epoch has at a point of MemShare's studies.

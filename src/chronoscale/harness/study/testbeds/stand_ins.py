@@ -51,7 +51,7 @@ LISTED = StandIns()
 def factor(dataset: str, made: StandIns = LISTED) -> int:
     """Return how many times larger a data set is than its generated stand-in in REAL's and FlareDTDG's studies; 1 where unstated.
 
-    Raises UserError where that is no whole number.
+    made: how it is generated. Raises UserError where that is no whole number.
     """
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     listed = stands_for.factor if stands_for else 1
@@ -64,7 +64,8 @@ def factor(dataset: str, made: StandIns = LISTED) -> int:
 def statistics(dataset: str, made: StandIns = LISTED) -> SnapshotStatistics:
     """Return nodes, edges and changes of each snapshot of a generated stand-in, scaled to the data set's published size.
 
-    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for.
+    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for. made: how it is generated. Raises UserError
+    as `StandIns.graph` and `factor`.
     """
     graph = made.graph(dataset)
     return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like") if graph is None else graph).scaled(factor(dataset, made))
@@ -74,19 +75,19 @@ def statistics(dataset: str, made: StandIns = LISTED) -> SnapshotStatistics:
 def sequence(dataset: str, share: float = 1.0, made: StandIns = LISTED) -> SnapshotSequence:
     """Return the generated snapshots that stand in for a data set in REAL's and FlareDTDG's studies, not scaled.
 
-    share: 0 to 1, of the snapshots, the first ones.
+    share: 0 to 1, of the snapshots, the first ones. made: how they are generated. Raises UserError as `StandIns.graph`.
     """
     graph = made.graph(dataset)
-    sequence = catalogue.load(f"{dataset}_like") if graph is None else graph.sequence()
-    assert isinstance(sequence, SnapshotSequence)
-    return sequence if share == 1 else sequence.head(int(share * len(sequence)))
+    snapshots = catalogue.load(f"{dataset}_like") if graph is None else graph.sequence()
+    assert isinstance(snapshots, SnapshotSequence)
+    return snapshots if share == 1 else snapshots.head(int(share * len(snapshots)))
 
 
 @cache
 def partition(dataset: str, parts: int, share: float = 1.0, made: StandIns = LISTED) -> Partition:
     """Return a METIS partition of a study's generated snapshots as counts a rank and snapshot, scaled to the published size.
 
-    parts: ranks. share: 0 to 1, of the snapshots, the first ones.
+    parts: ranks. share: 0 to 1, of the snapshots, the first ones. made: how they are generated. Raises UserError as `statistics`.
     """
     snapshots = sequence(dataset, share, made)
     counts = VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
@@ -98,7 +99,8 @@ def partition(dataset: str, parts: int, share: float = 1.0, made: StandIns = LIS
 def counted(dataset: str, share: float, chunks: int, made: StandIns = LISTED) -> ExactChunking:
     """Cut a study's generated snapshots into chunks of nodes by METIS and return what counts them, for FlareDTDG's plans.
 
-    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many.
+    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many. made: how snapshots are
+    generated. Raises UserError as `statistics`.
     """
     snapshots = sequence(dataset, share, made)
     return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset, made))
