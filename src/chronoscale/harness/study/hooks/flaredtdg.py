@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from chronoscale.batching.snapshots.partition import metis_partition
 from chronoscale.datasets import catalogue
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.snapshots.csr import WeightedCSR
@@ -18,7 +17,7 @@ from chronoscale.harness.study.evaluation import of_paper
 from chronoscale.harness.study.findings import AGREES, UNKNOWN
 from chronoscale.harness.study.point import Points, Record, StudyPoint
 from chronoscale.harness.study.testbeds.snapshots import SnapshotTestbed, first
-from chronoscale.harness.study.testbeds.stand_ins import StandIns, partition, sequence, statistics
+from chronoscale.harness.study.testbeds.stand_ins import StandIns, cut_share, partition, statistics
 from chronoscale.reports.published import Range, published
 from chronoscale.simulator import presets
 from chronoscale.strategies.cluster import Cluster
@@ -111,10 +110,8 @@ def cut_of(dataset: str, made: Mapping[str, Any]) -> tuple[float, float]:
     Of the snapshots that train, each by itself, on the data set's GPUs. made: fields of `StandIns`. Raises UserError as `StandIns.graph`.
     """
     stand_ins, ranks, share = StandIns(**made), gpus_of(dataset), bed().trains
-    parted, snapshots = partition(dataset, ranks, share, stand_ins), sequence(dataset, share, stand_ins)
-    part = metis_partition(snapshots, ranks)
-    cut = sum(int((part[one.src] != part[one.dst]).sum()) for one in snapshots)
-    return cut / sum(one.num_edges for one in snapshots), float(parted.halo.sum() / parted.rows.sum())
+    parted = partition(dataset, ranks, share, stand_ins)
+    return cut_share(dataset, ranks, share, stand_ins), float(parted.halo.sum() / parted.rows.sum())
 
 
 def cluster(gpus: int) -> Cluster:

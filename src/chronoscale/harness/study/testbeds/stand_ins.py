@@ -96,6 +96,14 @@ def partition(dataset: str, parts: int, share: float = 1.0, made: StandIns = LIS
 
 
 @cache
+def cut_share(dataset: str, parts: int, share: float = 1.0, made: StandIns = LISTED) -> float:
+    """Return the share of the edges of a study's generated snapshots that a METIS partition cuts. Parameters and errors: as `partition`."""
+    snapshots = sequence(dataset, share, made)
+    part = metis_partition(snapshots, parts)
+    return sum(int((part[one.src] != part[one.dst]).sum()) for one in snapshots) / sum(one.num_edges for one in snapshots)
+
+
+@cache
 def counted(dataset: str, share: float, chunks: int, made: StandIns = LISTED) -> ExactChunking:
     """Cut a study's generated snapshots into chunks of nodes by METIS and return what counts them, for FlareDTDG's plans.
 
