@@ -26,13 +26,11 @@ def test_counts_are_of_the_published_size_at_any_size() -> None:
     assert sequence("rec_amazon", 0.1, LARGER).num_nodes == 2 * sequence("rec_amazon", 0.1).num_nodes
     np.testing.assert_allclose(larger.edges, listed.edges, rtol=1e-3)
     assert factor("rec_amazon", LARGER) == factor("rec_amazon") // 2
-    rows = [partition("rec_amazon", 4, 0.1, made).rows.sum() for made in (LISTED, LARGER)]
-    assert rows[0] == rows[1]
 
 
 def test_fewer_rows_are_read_where_there_are_communities() -> None:
-    halo = [partition("rec_amazon", 4, 0.1, made).halo.sum() for made in (LARGER, MIXED)]
-    assert halo[1] < 0.95 * halo[0]
+    larger, mixed = (partition("rec_amazon", 4, 0.1, made) for made in (LARGER, MIXED))
+    assert mixed.halo.sum() < 0.95 * larger.halo.sum() and mixed.rows.sum() == larger.rows.sum() == 7 * statistics("rec_amazon").num_nodes
     assert (statistics("rec_amazon", MIXED).edges == statistics("rec_amazon", LARGER).edges).all()
 
 
@@ -58,6 +56,7 @@ def test_a_counterfactual_leaves_the_stand_ins_of_a_point() -> None:
     assert sorted(len(one["stand_ins"]) for one in made) == [1] * 3 + [2] * 3
 
 
+@pytest.mark.slow
 def test_what_a_cut_leaves_is_counted_edge_by_edge() -> None:
     share, read = hooks.cut_of("rec_amazon", {})
     snapshots, ranks = sequence("rec_amazon", hooks.bed().trains), hooks.gpus_of("rec_amazon")
