@@ -17,12 +17,9 @@ EXECUTED = [name for name, planner in ALL.items() if planner.executes]
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [["psg", "real-type1"], pytest.param(EXECUTED, marks=pytest.mark.slow)], ids=["two", "all"])
 def test_it_is_executed_and_predicted_from_its_own_costs(experiment, inline, capsys, names):
-    """Of all strategies FlareDTDG asks for REMAP rows that are smaller than any profiled: these are extrapolated, and said to be."""
-    file = experiment(model=MODEL, strategies=names, extrapolate="flaredtdg" in names)
-    command("validate", file, "--json")
+    command("validate", experiment(model=MODEL, strategies=names), "--json")
     rows = json.loads(capsys.readouterr().out)
-    beyond = {row["strategy"] for row in rows if row["sources"] != "fitted"}
-    assert {row["strategy"] for row in rows} == {*names} and beyond <= {"flaredtdg"}
+    assert {row["strategy"] for row in rows} == {*names} and {row["sources"] for row in rows} == {"fitted"}
 
 
 @pytest.mark.slow

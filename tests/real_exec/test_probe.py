@@ -121,6 +121,17 @@ def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypat
         covers(result, planner.plan(work, ranks, COSTS))
 
 
+def test_what_is_left_of_old_snapshots_is_in_range_where_chunks_are_uneven(monkeypatch):
+    """One chunk has half of the nodes, the others two or three each: a single rank keeps a few nodes, or most."""
+    snapshots, hyper, shape = GRAPHS["growth"], Hyper(recency=Recency(Decay(1, 3, 0.1), 16)), model_shape("t-gcn", 8, 8)
+    uneven = Chunks(np.where(np.arange(64) < 32, 0, np.arange(64) % 15 + 1).astype(np.int32), 16)
+    monkeypatch.setattr(probe, "cut_into_chunks", lambda *_: uneven)
+    result = list(probes(snapshots, shape, hyper, 1, ["blocks"]))
+    for seed in range(6):
+        work = Workload("w", statistics_of(snapshots), shape, replace(hyper, seed=seed), chunking=ExactChunking(snapshots, uneven))
+        covers(result, FLAREDTDG.plan(work, 1, COSTS))
+
+
 def test_what_windows_time_is_what_was_planned(monkeypatch):
     """Every pass draws the same chunks; an epoch of training does not."""
     monkeypatch.setattr(probe, "cut_into_chunks", cut_anyhow)

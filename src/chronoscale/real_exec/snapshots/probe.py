@@ -43,7 +43,8 @@ BETWEEN = 3  # snapshots of a sampled window: one is neither its first nor its l
 PAIRED = Reuse(snapshots=True, groups=True)
 SHARED = Reuse(snapshots=True, groups=True, rows=True)
 CHANGES = ("map", "delta", "kept")  # ways to run a group: as what changed
-FALLING, KEPT = "falling", "-kept"  # labels of graphs: snapshots in falling order; all nodes in the chunk that is kept for longest
+# Labels of graphs: snapshots in falling order; all nodes in the chunk that is kept for longest; all but a few in the one dropped first.
+FALLING, KEPT, DROPPED = "falling", "-kept", "-dropped"
 SHRINKING = (IN_ORDER, replace(REMAPPED, policy=one_by_one))  # windows that keep less of older snapshots
 WHOLE = tuple(replace(planner, policy=one_by_one) for planner in (FULL_HISTORY, RECENT_ONLY, RECENT_STATES))  # that keep all
 WAYS = ("full", *CHANGES, "pipeline")  # or every snapshot in full, one group of a rank after the other or two in turn
@@ -300,7 +301,7 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
 
     Snapshots are at quantiles of the dataset's edges, the fewest first and the most first, so that old snapshots are small ones and large
     ones. Nodes of generated graphs are assigned to chunks in turn, which cuts most, or all to one that the first rank keeps for longest,
-    which makes the largest blocks and the smallest.
+    which makes the largest blocks and, on other ranks, the smallest; those of one rank are smallest where a few nodes alone are kept.
 
     Snapshots run one after another, so that no row is timed beside another's communication; every pass draws the order of chunks that was
     planned. Old snapshots are shrunk, built anew, or whole, and windows of recent ones alone begin without a state: each is another
@@ -310,7 +311,8 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
     length, high = recency.decay.window + SLIDES - 1 + hyper.horizon, int(stats.edges.max())
     by = np.argsort(stats.edges, kind="stable")[np.linspace(0, len(snapshots) - 1, length).astype(int)]
     depth = WindowRetention(recency.decay, hyper.variant == "as-published").epoch(hyper.seed, 0).depth(recency.chunks, recency.decay, ranks)
-    longest = np.argmax(depth[rank_of(recency.chunks, ranks) == 0]).astype(np.int32)
+    first = depth[rank_of(recency.chunks, ranks) == 0]
+    longest, shortest = (pick(first).astype(np.int32) for pick in (np.argmax, np.argmin))
     own = cut_into_chunks(snapshots, recency.chunks).assignment
     graphs = {"rising": (_concatenate(snapshots, by), own), FALLING: (_concatenate(snapshots, by[::-1]), own)}
     for scale, edges in ((0.5, high // 4), (1.0, int(high * 1.2) + 8)):
@@ -320,8 +322,9 @@ def _block_probes(snapshots: SnapshotSequence, model: ModelShape, hyper: Hyper, 
         node = np.arange(count, dtype=np.int32)
         graphs[f"n{count}-e{edges}"] = graph, node % recency.chunks
         graphs[f"n{count}-e{edges}{KEPT}"] = graph, 0 * node + longest
+        graphs[f"n{count}-e{edges}{DROPPED}"] = graph, np.where(node < count - max(count // LEAST, 1), shortest, longest).astype(np.int32)
     for label, planner in ((label, planner) for label in graphs for planner in (*SHRINKING, *WHOLE)):
-        if planner in WHOLE and label.endswith((FALLING, KEPT)):
+        if planner in WHOLE and label.endswith((FALLING, KEPT, DROPPED)):
             continue
         sequence, chunk = graphs[label]
         work = Workload(label, statistics_of(sequence), model, hyper, chunking=ExactChunking(sequence, Chunks(chunk, recency.chunks)))
