@@ -183,9 +183,9 @@ class Account:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        told = getattr(node, "workeroutput", {})
-        self.workers.append(told.get("units", 0.0))
-        self.collected += told.get("collected", 0.0)
+        output = getattr(node, "workeroutput", {})
+        self.workers.append(output.get("units", 0.0))
+        self.collected += output.get("collected", 0.0)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -204,8 +204,8 @@ class Account:
         over = self.budget is not None and self.total > self.budget * 60
         terminalreporter.section(f"{self.total / 60:.1f}{beside} minutes of CPU{', ABOVE THE BUDGET' if over else ''}", red=over, bold=over)
         wider = sum(self.wider.values())
-        told = f"tests {sum(self.costs.values()):.0f} units, wider fixtures {wider:.0f}, full collections {self.collected:.0f}"
-        terminalreporter.line(f"{told}, with imports {self.total:.0f}")
+        sums = f"tests {sum(self.costs.values()):.0f} units, wider fixtures {wider:.0f}, full collections {self.collected:.0f}"
+        terminalreporter.line(f"{sums}, with imports {self.total:.0f}")
         for kind, costs in (("", self.costs), ("fixture ", self.wider)):
             for name in sorted(costs, key=costs.__getitem__, reverse=True)[:DEAREST]:
                 if costs[name] >= 0.5:

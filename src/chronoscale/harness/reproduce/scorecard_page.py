@@ -33,10 +33,9 @@ Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 a
 1/r), r ours over the printed; of several their geometric mean. **Order** is Kendall's τ-b between printed and our comparisons of a figure
 that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
 **cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
-and takes
-no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that two may be
-explained by different values of one assumption, and some by chance; a **conjecture** is a reason that no such run shows; for the others
-**no cause** is established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
+and takes no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that
+two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that no such run shows; for
+the others **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
