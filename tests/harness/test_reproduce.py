@@ -22,6 +22,7 @@ from chronoscale.harness.study import execution
 from chronoscale.harness.study.expressions import value
 from chronoscale.harness.study.findings import NOT_PRINTED, UNKNOWN, Findings, by_copies, row
 from chronoscale.harness.study.hooks import real as hooks
+from chronoscale.harness.study.hooks import real_data
 from chronoscale.harness.study.hooks.real_solver import SolverRun, settled, solver_runs
 from chronoscale.harness.study.point import Points, Record, StudyPoint, StudyResult
 from chronoscale.harness.study.replay import KINDS, Replayed
@@ -92,15 +93,15 @@ def test_printed_numbers():
 
 def test_table_5_is_the_papers_own_arithmetic():
     """16 B an edge, 20 B a changed edge, 8 B a changed node, on Table 3's means."""
-    arxiv = hooks.accounted("arxiv", *BYTES)
+    arxiv = real_data.accounted("arxiv", *BYTES)
     assert arxiv["full_gb"] == pytest.approx(1.8e6 * 16 * 100 / 1e9)
     assert arxiv["saved"] == pytest.approx(1 - (242_600 * 20 + 88_700 * 8) / (1_800_000 * 16))
-    saved = {name: round(100 * hooks.accounted(name, *BYTES)["saved"], 1) for name in GRID}
+    saved = {name: round(100 * real_data.accounted(name, *BYTES)["saved"], 1) for name in GRID}
     assert saved == {"arxiv": 80.7, "products": 77.9, "reddit": 78.1, "stackoverflow": 81.5, "stackoverflow_a2q": 80.1, "wiki_talk": 89.8}
     for line in published("real").tables[5].rows:
         sizes = [float(line[key]) for key in ("full_gb", "map_gb", "degree_gb")]
-        assert hooks.saved(*sizes) == pytest.approx(float(line["saved"]), abs=6e-4)
-    assert hooks.accounted("reddit", *BYTES, directions=2)["saved"] == pytest.approx(0.889, abs=2e-3)
+        assert real_data.saved(*sizes) == pytest.approx(float(line["saved"]), abs=6e-4)
+    assert real_data.accounted("reddit", *BYTES, directions=2)["saved"] == pytest.approx(0.889, abs=2e-3)
 
 
 REDDIT = "Table 5's full graph of Reddit is 32 B an edge, both directions; its maps are of one"
@@ -111,7 +112,7 @@ REDDIT = "Table 5's full graph of Reddit is 32 B an edge, both directions; its m
 def test_table_5_within_3_points(name):
     """Bytes of the H2D rows that difference maps save after a group's first snapshot, maps as published."""
     printed = {line["dataset"]: float(line["saved"]) for line in published("real").tables[5].rows}
-    moved = [hooks.structure_bytes(replayed(name, "wd-gcn", 1, *how)) for how in (("real-type1", "as-published"), ("psg",))]
+    moved = [real_data.structure_bytes(replayed(name, "wd-gcn", 1, *how)) for how in (("real-type1", "as-published"), ("psg",))]
     assert abs(1 - moved[0] / moved[1] - printed[name]) <= SIZES["WITHIN"]
 
 
@@ -272,7 +273,7 @@ def test_esdg_and_blad_do_the_same_work():
 
 def test_overlap_falls_as_edges_survive():
     axes = {"rate": 0.10, "factor": 1.0, "length": 41, "nodes": 2_000, "edges": 100_000, "share": 0.2}
-    counted = pd.DataFrame(hooks.overlaps(StudyPoint.of(axes)))
+    counted = pd.DataFrame(real_data.overlaps(StudyPoint.of(axes)))
     survived = 0.95 ** np.arange(len(counted))
     assert counted["over mean edges"].to_numpy() == pytest.approx(survived, abs=0.02)
     assert (counted["over union"] <= counted["over mean edges"] + 1e-12).all() and counted["over union"].is_monotonic_decreasing
