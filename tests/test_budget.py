@@ -72,9 +72,10 @@ def test_a_dear_test_is_refused_unless_it_is_marked(session) -> None:
     done.stdout.re_match_lines([r" +\d+\.\d  .*::test_(dear|marked)"])
 
 
-def test_a_full_collection_of_garbage_is_nobodys(session) -> None:
+@pytest.mark.parametrize("processes", [[], ["-n", "1"]], ids=["alone", "xdist"])
+def test_a_full_collection_of_garbage_is_charged_to_no_test(session, processes: list[str]) -> None:
     """Nor is what ends in it: here garbage that spends 1,000 s when it goes."""
-    done = session(LEFT)
+    done = session(LEFT, *processes)
     done.assert_outcomes(passed=1)
     done.stdout.re_match_lines([r"tests 0 units, .* full collections [1-9]\d+, with imports \d{3,}"])
 

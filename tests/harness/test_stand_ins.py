@@ -10,8 +10,9 @@ from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.hooks import flaredtdg as hooks
-from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.point import StudyPoint, StudyResult
 from chronoscale.harness.study.study_grids import StudyGrids, names_of
+from chronoscale.harness.study.study_rows import rows_of
 from chronoscale.harness.study.testbeds.stand_ins import LISTED, StandIns, counted, factor, partition, sequence, statistics
 from chronoscale.reports.published import published
 
@@ -54,6 +55,23 @@ def test_a_counterfactual_leaves_the_stand_ins_of_a_point() -> None:
     made = [json.loads(point.setting("testbed")) for point in grids.points["made"]]
     assert {one["hidden"] for one in made} == {16}
     assert sorted(len(one["stand_ins"]) for one in made) == [1] * 3 + [2] * 3
+
+
+def test_table_12s_rows_are_of_the_stand_in_that_they_name() -> None:
+    """Of points whose communication grows with the fields of their stand-ins: a tenth of the other parts, two, three tenths."""
+    study, printed = registry.find("flaredtdg", "table", 12).file, published("flaredtdg").tables[12]
+    names = names_of(study, False, printed) | {"cut_of": lambda dataset, made: (0.5, 0.5)}
+    grids = StudyGrids.of(study, names)
+    parts = dict.fromkeys([name for name in study.metrics if name.startswith("part:")], 2.5)
+    results = []
+    for task in grids.tasks:
+        fields = len(json.loads(task.point.setting("testbed", "{}")).get("stand_ins", {}))
+        results.append(StudyResult(values={**parts, "alone_s": 1.0 + fields, "bytes:ALLTOALL": 8.0 / (1 + fields), "epoch_s": 20.0}))
+    rows = {str(row["what"]): row for row in rows_of(study, names | grids.evaluated(results))}
+    for fields, label in enumerate(("communication", "communication, larger", "communication, with communities")):
+        assert rows[f"rec_amazon, {label}"]["ours"] == pytest.approx((1 + fields) / (11 + fields)), label
+    assert "0.5 times the bytes that the listed" in str(rows["rec_amazon, communication, larger"]["why"])
+    assert "0.667 times the bytes that the larger" in str(rows["rec_amazon, communication, with communities"]["why"])
 
 
 @pytest.mark.slow
