@@ -104,12 +104,12 @@ def assuming(**keys: object) -> str:
     return json.dumps(keys)
 
 
-def cut_of(dataset: str, made: Mapping[str, Any]) -> tuple[float, float]:
+def cut_of(dataset: str, fields: Mapping[str, Any]) -> tuple[float, float]:
     """Return (share of the edges that METIS cuts, rows of other ranks that a rank reads for each own) for FlareDTDG's Table 12.
 
-    Of the snapshots that train, each by itself, on the data set's GPUs. made: fields of `StandIns`. Raises UserError as `StandIns.graph`.
+    Of the snapshots that train, each by itself, on the data set's GPUs. fields: of `StandIns`. Raises UserError as `StandIns.graph`.
     """
-    stand_ins, ranks, share = StandIns(**made), gpus_of(dataset), bed().trains
+    stand_ins, ranks, share = StandIns(**fields), gpus_of(dataset), bed().trains
     parted = partition(dataset, ranks, share, stand_ins)
     return cut_share(dataset, ranks, share, stand_ins), float(parted.halo.sum() / parted.rows.sum())
 

@@ -48,67 +48,69 @@ LISTED = StandIns()
 
 
 @cache
-def factor(dataset: str, made: StandIns = LISTED) -> int:
+def factor(dataset: str, stand_ins: StandIns = LISTED) -> int:
     """Return how many times larger a data set is than its generated stand-in in REAL's and FlareDTDG's studies; 1 where unstated.
 
-    made: how it is generated. Raises UserError where that is no whole number.
+    stand_ins: how it is generated. Raises UserError where that is no whole number.
     """
     stands_for = catalogue.entry(f"{dataset}_like").stands_for
     listed = stands_for.factor if stands_for else 1
-    if listed % made.times:
-        raise UserError(f"stand-in of '{dataset}', {listed:,} times smaller: expected a part of that, to make it larger, got {made.times}")
-    return listed // made.times
+    if listed % stand_ins.times:
+        raise UserError(
+            f"stand-in of '{dataset}', {listed:,} times smaller: expected a part of that, to make it larger, got {stand_ins.times}"
+        )
+    return listed // stand_ins.times
 
 
 @cache
-def statistics(dataset: str, made: StandIns = LISTED) -> SnapshotStatistics:
+def statistics(dataset: str, stand_ins: StandIns = LISTED) -> SnapshotStatistics:
     """Return nodes, edges and changes of each snapshot of a generated stand-in, scaled to the data set's published size.
 
-    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for. made: how it is generated. Raises UserError
-    as `StandIns.graph` and `factor`.
+    For REAL's and FlareDTDG's studies. dataset: the published data set that it stands in for. stand_ins: how it is generated. Raises
+    UserError as `StandIns.graph` and `factor`.
     """
-    graph = made.graph(dataset)
-    return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like") if graph is None else graph).scaled(factor(dataset, made))
+    graph = stand_ins.graph(dataset)
+    return statistics_of(catalogue.iterate_snapshots(f"{dataset}_like") if graph is None else graph).scaled(factor(dataset, stand_ins))
 
 
 @cache
-def sequence(dataset: str, share: float = 1.0, made: StandIns = LISTED) -> SnapshotSequence:
+def sequence(dataset: str, share: float = 1.0, stand_ins: StandIns = LISTED) -> SnapshotSequence:
     """Return the generated snapshots that stand in for a data set in REAL's and FlareDTDG's studies, not scaled.
 
-    share: 0 to 1, of the snapshots, the first ones. made: how they are generated. Raises UserError as `StandIns.graph`.
+    share: 0 to 1, of the snapshots, the first ones. stand_ins: how they are generated. Raises UserError as `StandIns.graph`.
     """
-    graph = made.graph(dataset)
+    graph = stand_ins.graph(dataset)
     snapshots = catalogue.load(f"{dataset}_like") if graph is None else graph.sequence()
     assert isinstance(snapshots, SnapshotSequence)
     return snapshots if share == 1 else snapshots.head(int(share * len(snapshots)))
 
 
 @cache
-def partition(dataset: str, parts: int, share: float = 1.0, made: StandIns = LISTED) -> Partition:
+def partition(dataset: str, parts: int, share: float = 1.0, stand_ins: StandIns = LISTED) -> Partition:
     """Return a METIS partition of a study's generated snapshots as counts a rank and snapshot, scaled to the published size.
 
-    parts: ranks. share: 0 to 1, of the snapshots, the first ones. made: how they are generated. Raises UserError as `statistics`.
+    parts: ranks. share: 0 to 1, of the snapshots, the first ones. stand_ins: how they are generated. Raises UserError as `statistics`.
     """
-    snapshots = sequence(dataset, share, made)
+    snapshots = sequence(dataset, share, stand_ins)
     counts = VertexPartition(metis_partition(snapshots, parts), parts).count(snapshots)
-    rows, edges, halo, sent = (column * factor(dataset, made) for column in counts)
+    rows, edges, halo, sent = (column * factor(dataset, stand_ins) for column in counts)
     return Partition(rows, edges, halo, sent, origin="METIS on the stand-in")
 
 
 @cache
-def cut_share(dataset: str, parts: int, share: float = 1.0, made: StandIns = LISTED) -> float:
+def cut_share(dataset: str, parts: int, share: float = 1.0, stand_ins: StandIns = LISTED) -> float:
     """Return the share of the edges of a study's generated snapshots that a METIS partition cuts. Parameters and errors: as `partition`."""
-    snapshots = sequence(dataset, share, made)
+    snapshots = sequence(dataset, share, stand_ins)
     part = metis_partition(snapshots, parts)
     return sum(int((part[one.src] != part[one.dst]).sum()) for one in snapshots) / sum(one.num_edges for one in snapshots)
 
 
 @cache
-def counted(dataset: str, share: float, chunks: int, made: StandIns = LISTED) -> ExactChunking:
+def counted(dataset: str, share: float, chunks: int, stand_ins: StandIns = LISTED) -> ExactChunking:
     """Cut a study's generated snapshots into chunks of nodes by METIS and return what counts them, for FlareDTDG's plans.
 
-    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many. made: how snapshots are
+    Counts are scaled to the published size. share: 0 to 1, of the snapshots, the first ones. chunks: how many. stand_ins: how snapshots are
     generated. Raises UserError as `statistics`.
     """
-    snapshots = sequence(dataset, share, made)
-    return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset, made))
+    snapshots = sequence(dataset, share, stand_ins)
+    return ExactChunking(snapshots, cut_into_chunks(snapshots, chunks), factor(dataset, stand_ins))
