@@ -16,9 +16,9 @@ from chronoscale.harness.reproduce.pages import explained
 from chronoscale.harness.study import assumed, study_run
 from chronoscale.harness.study.assumed import under_assumptions, values_of
 from chronoscale.harness.study.causes import Cause, CounterfactualRun, cause_table, causes, ratios_of, stored_causes
-from chronoscale.harness.study.evaluation import scenario_of
+from chronoscale.harness.study.evaluation import evaluate, scenario_of
 from chronoscale.harness.study.findings import CAUSES, SOLVED, Findings
-from chronoscale.harness.study.point import Assumed, StudyPoint
+from chronoscale.harness.study.point import Assumed, StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import StudyFile
 from chronoscale.harness.study.task import Task
 from chronoscale.simulator.engine import replay
@@ -171,6 +171,44 @@ def test_counterfactuals_of_a_file_change_names_and_settings_one_at_a_time(monke
             found({"rows": rows, "counterfactuals": [{"what": "x", "settings": wrong}]})
     with pytest.raises(UserError, match=r"counterfactuals\[0\]: .*SIZE"):
         found({"rows": rows, "counterfactuals": [{"what": "x", "settings": {"training.batch_size": "SIZE"}}]})
+
+
+def test_a_counterfactual_of_some_points_leaves_the_others(monkeypatch) -> None:
+    """One row is as printed with larger batches, one with smaller ones; turns that have points in common evaluate them once."""
+    monkeypatch.setattr(study_run, "all_under_assumptions", lambda *_: {})
+    seen: list[Task] = []
+
+    def watched(tasks: list[Task], **_: object) -> list[StudyResult]:
+        seen.extend(tasks)
+        return [evaluate(task) for task in tasks]
+
+    monkeypatch.setattr(study_run, "evaluated", watched)
+
+    def epoch(strategy: str, size: int) -> float:
+        task = Task(StudyPoint.of({**AXES, "strategy": strategy, "training.batch_size": size}), "sweep", "", ("epoch_s",), ())
+        return float(evaluate(task).values["epoch_s"])
+
+    fits = {"sequential": 400, "tgl": 25}
+    rows = [{"what": name, "printed": epoch(name, size), "ours": f"main.at('epoch_s', strategy='{name}')"} for name, size in fits.items()]
+    batches = {"settings": {"training.batch_size": "size"}, "what": "batches of {size}"}
+    study = {"grid": {"main": {**AXES, "strategy": [*fits]}}, "rows": rows}
+    for cause in stored_causes(found({**study, "counterfactuals": [{**batches, "for": {"size": "[400, 25]"}}]})):
+        assert not cause.shown and (cause.changed, cause.harms) == (pytest.approx(1), 1)
+    each = "[('', ['sequential', 'tgl']), (' of sequential', ['sequential']), (' of tgl', ['tgl'])]"
+    apart = {
+        **batches,
+        "for": {"size": "[400, 25]", "whose, names": each},
+        "what": "batches of {size}{whose}",
+        "only": {"strategy": "names"},
+    }
+    seen.clear()
+    shown = stored_causes(found({**study, "counterfactuals": [apart]}))
+    assert [(one.shown, one.cause, one.harms, one.tried) for one in shown] == [
+        (True, f"batches of {size} of {name}", 0, 1) for name, size in fits.items()
+    ]
+    assert len(seen) == len(set(seen)) == 2 + 4
+    with pytest.raises(UserError, match=r"counterfactuals\[0\]: unknown axis 'strateg'"):
+        found({**study, "counterfactuals": [{**batches, "for": {"size": "[400]"}, "only": {"strateg": "['tgl']"}}]})
 
 
 def test_points_of_the_grids_that_a_file_names_are_varied_alone(monkeypatch) -> None:

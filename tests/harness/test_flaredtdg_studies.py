@@ -1,5 +1,6 @@
 """FlareDTDG's studies: figures are those of the schedules, reasons say what would meet the printed, data that are absent are skipped."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,8 +15,10 @@ from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.hooks import flaredtdg as hooks
 from chronoscale.harness.study.hooks import flaredtdg_executed as executed
-from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.point import StudyPoint, StudyResult
 from chronoscale.harness.study.study_file import paper_file
+from chronoscale.harness.study.study_grids import StudyGrids, names_of
+from chronoscale.harness.study.study_rows import rows_of
 from chronoscale.harness.study.testbeds.snapshots import Windows
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
@@ -361,6 +364,49 @@ def test_table_4_multiplies_simulated_epochs_by_those_that_were_executed(converg
     assert f"flaredtdg is faster in {faster[0]} of 3 comparisons, by simulated epochs alone in {faster[1]} of 3." in " ".join(
         findings.notes
     )
+
+
+def test_table_4_with_as_many_epochs_steps_or_another_seed(converged) -> None:
+    """What its counterfactuals change."""
+    printed = registry.find("flaredtdg", "table", 4).printed
+    file = registry.find("flaredtdg", "table", 4).file
+    small = file.model_copy(update={"names": {**file.names, "ALL": ["soc_flickr"], "MODELS": ["t-gcn"]}})
+    names = names_of(small, False, printed)
+    grids = StudyGrids.of(small, names)
+    results = [
+        StudyResult(
+            values=settled(task.point) if task.runner == "train" else {"epoch_s": 8.0 if task.point.strategy == OURS else 4.0, "steps": 5}
+        )
+        for task in grids.tasks
+    ]
+    means = (120 + 3) / (10 + 3)
+    for changed, times in (({}, means), ({"SEEDS": [2]}, 126 / 16), ({"EQUAL": "epochs"}, 1), ({"EQUAL": "steps"}, 1)):
+        rows = {str(row["what"]): row for row in rows_of(small, {**names, **changed, **grids.evaluated(results)})}
+        assert rows["soc_flickr, t-gcn, flaredtdg over esdg, to convergence as executed"]["ours"] == pytest.approx(0.5 * times), changed
+    steps = [
+        replace(one, values={**one.values, "steps": 30}) if task.point.strategy == OURS else one
+        for task, one in zip(grids.tasks, results, strict=True)
+    ]
+    rows = {str(row["what"]): row for row in rows_of(small, {**names, "EQUAL": "steps", **grids.evaluated(steps)})}
+    assert rows["soc_flickr, t-gcn, flaredtdg over esdg, to convergence as executed"]["ours"] == pytest.approx(0.5 * 6)
+
+
+def test_a_model_or_data_set_alone_is_changed_and_baselines_by_their_own_fields() -> None:
+    """What the paper's counterfactuals change: points of one data set; fan-outs that DynaGraph samples; nodes that DynaHB batches."""
+    wide = replayed(point("soc_flickr", "t-gcn", testbed=hooks.assuming(hidden=64)))
+    assert wide.workload.model.hidden == 64 != replayed(FLICKR).workload.model.hidden
+    many, few = (replayed(point("soc_flickr", "t-gcn", "dynagraph", testbed=hooks.assuming(fanout=[n]))) for n in (25, 5))
+    usual = replayed(point("soc_flickr", "t-gcn", "dynagraph"))
+    edges = [one.schedule.edges[one.of("AGGREGATE")].sum() for one in (few, usual, many)]
+    assert sorted(edges) == edges and len(set(edges)) == 3
+    steps = [
+        replayed(point("soc_flickr", "t-gcn", "dynahb", testbed=hooks.assuming(planned={"dynahb": {"part": part}}))).schedule.iterations
+        for part in (1, 4, 16)
+    ]
+    assert steps[1] == replayed(point("soc_flickr", "t-gcn", "dynahb")).schedule.iterations
+    vertices = -(-usual.workload.snapshots.num_nodes // hooks.gpus_of("soc_flickr"))
+    limit = 1 << (vertices - 1).bit_length()  # sizes of batches are powers of two
+    assert [one / steps[0] for one in steps] == [-(-vertices * part // limit) for part in (1, 4, 16)] == [1, 3, 9]
 
 
 def test_without_data_table_4_is_simulated_alone(monkeypatch, tmp_path) -> None:

@@ -13,7 +13,9 @@ from chronoscale.harness import cli
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.hooks import flaredtdg as hooks
-from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.point import StudyPoint, StudyResult
+from chronoscale.harness.study.study_grids import StudyGrids, names_of
+from chronoscale.harness.study.study_rows import rows_of
 from chronoscale.harness.study.testbeds.stand_ins import statistics
 from chronoscale.reports.published import published
 from chronoscale.strategies.flaredtdg.footprint import dynahb_cache_bytes
@@ -140,6 +142,25 @@ def test_reasons_say_what_would_meet_the_printed() -> None:
     assert "2 is assumed" in why["ogbn_papers100m, DynaGraph, devices, GB"]
     bytes_by_term = hooks.holdings(StudyPoint(dataset="soc_bitcoin"))["held"]["esdg"]
     assert hooks.snapshots_in(bytes_by_term, 36, bytes_by_term["total"] / 1e9) == pytest.approx(36)
+
+
+def test_what_table_1s_counterfactuals_change() -> None:
+    """Batches of a part of a rank's nodes; widths; snapshots that train; Table 5's GB a GPU by Table 2's 4 and 16 GPUs."""
+
+    def held(system: str, **more: object) -> float:
+        return hooks.holdings(StudyPoint.of({"dataset": "soc_youtube", **more}))["held"][system]["total"]
+
+    assert held("dynahb") == held("dynahb", part=1) > 2 * held("dynahb", part=4)
+    for system in ("esdg", "dynahb", "dynagraph"):
+        assert held(system, testbed=hooks.assuming(hidden=16)) > 1.5 * held(system), "8 is the code's"
+    assert held("esdg", testbed=hooks.assuming(trains=1.0)) > 2 * held("esdg")
+    study = registry.find("flaredtdg", "table", 1)
+    names = names_of(study.file, False, study.printed)
+    grids = StudyGrids.of(study.file, names)
+    names |= grids.evaluated([StudyResult(values=hooks.holdings(task.point)) for task in grids.tasks])
+    usual, by_5 = ({str(row["what"]): row for row in rows_of(study.file, {**names, "BY_TABLE_5": by})} for by in (False, True))
+    changed = {what: by_5[what]["published"] for what, row in usual.items() if 0 * row["published"] == 0 and by_5[what] != row}
+    assert changed.pop("rec_amazon, ESDG, devices, GB") == pytest.approx(4 * 4.9) and [*changed] == ["soc_youtube, ESDG, devices, GB"]
 
 
 def test_terms_add_up_and_the_page_says_what_is_assumed() -> None:

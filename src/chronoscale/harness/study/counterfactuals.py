@@ -40,23 +40,25 @@ def counterfactual_runs(
     tasks, in their order. on_progress: gets a line for each counterfactual of a file. A change under which the rows cannot be made is left
     out. Raises UserError for what the study file has wrong, and as `evaluate`.
     """
-    names, usual = names_of(study, False, printed), dict(zip((task.point for task in grids.tasks), results, strict=True))
-    known = {each.name: each for each in ASSUMPTIONS}
+    names, known = names_of(study, False, printed), dict(zip(grids.tasks, results, strict=True))
+    listed = {each.name: each for each in ASSUMPTIONS}
     for (name, at), changed in assumed.items():
-        with_it = [changed.get(task.point, usual[task.point]) for task in grids.tasks]
+        with_it = [changed.get(task.point, result) for task, result in zip(grids.tasks, results, strict=True)]
         ratios = _ratios(study, rows, {**names, **grids.evaluated(with_it)})
         if _differ(ratios, rows):
-            yield CounterfactualRun(name, f"{name} {known[name].shown(at)}", known[name].source, ratios)
+            yield CounterfactualRun(name, f"{name} {listed[name].shown(at)}", listed[name].source, ratios)
     for i, each in enumerate((*paper_file(study.paper).counterfactuals, *study.counterfactuals)):
         with place(f"counterfactuals[{i}]"):
             for turn in turns(each, names):
                 other, settings = _changed(study, printed, each, turn)
-                grid = StudyGrids.of(study, other, settings)
+                grid = StudyGrids.of(study, other, settings, {axis: value(given, turn) for axis, given in each.only.items()})
                 if set(grid.tasks) == set(grids.tasks) and not each.names:
                     continue  # nothing that it changes is there
+                new = [task for task in grid.tasks if task not in known]  # turns may have points in common
                 what, source = filled(each.what, turn), filled(each.source, turn)
                 on_progress(f"counterfactual: {what}")
-                ratios = _ratios(study, rows, {**other, **grid.evaluated(evaluate(grid.tasks))})
+                known |= dict(zip(new, evaluate(new), strict=True))
+                ratios = _ratios(study, rows, {**other, **grid.evaluated([known[task] for task in grid.tasks])})
                 if all(map(isnan, ratios)) and not all(map(isnan, ratios_of(rows))):
                     on_progress(f"counterfactual: {what}: no row can be made")
                 if _differ(ratios, rows):

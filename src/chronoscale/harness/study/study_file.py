@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -78,6 +79,7 @@ class CounterfactualKeys(Repeated):
     names: Mapping[str, Expression] = Field({}, description="constants of the study or of its paper -> expression")
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
     settings: Mapping[str, Expression] = Field({}, description="settings of all points that are not executed -> expression")
+    only: Mapping[str, Expression] = Field({}, description="axis -> expression: its values of points that get testbed and settings")
 
     @model_validator(mode="after")
     def _changes(self) -> CounterfactualKeys:
@@ -171,8 +173,9 @@ def load(path: Path | Traversable) -> StudyFile:
     return _checked(path, data, StudyFile)
 
 
+@cache
 def paper_file(paper: str) -> PaperFile:
-    """Read and check a paper's `paper.yaml`, which all of its studies share: testbed, hooks, metrics, names and notes.
+    """Read and check a paper's `paper.yaml`, which all of its studies share: testbed, hooks, metrics, names and notes; once a process.
 
     paper: its key, such as 'fast'. Empty for '' and where there is no such file. Raises UserError in one line: the file, the key, what was
     expected.

@@ -41,16 +41,18 @@ class StudyGrids(NamedTuple):
     tasks: Sequence[Task]
 
     @classmethod
-    def of(cls, study: StudyFile, names: Names, changed: Settings | None = None) -> StudyGrids:
-        """Return the points of a study's grids. names: as `names_of`. changed: settings to give to every point that is not executed. Raises
-        UserError for what the study file has wrong."""
+    def of(
+        cls, study: StudyFile, names: Names, changed: Settings | None = None, only: Mapping[str, Sequence[Any]] | None = None
+    ) -> StudyGrids:
+        """Return the points of a study's grids. names: as `names_of`. changed: settings to give to every point that is not executed; only:
+        axis -> values, of those points that get them, None: all. Raises UserError for what the study file has wrong."""
         shared = paper_file(study.paper)
         read = {*words(study.model_dump()), *words(shared.model_dump())}
-        check({name: given for name, given in (changed or {}).items() if name != TESTBED}, read)
+        check({name: given for name, given in {**(changed or {}), **(only or {})}.items() if name != TESTBED}, read)
         points = {}
         for key, blocks in study.grid.items():
             with place(f"grid.{key}"):
-                points[key] = [_changed(one, study, changed or {}) for one in grid.points(blocks, study.paper, names, read)]
+                points[key] = [_changed(one, study, changed or {}, only or {}) for one in grid.points(blocks, study.paper, names, read)]
         several = list(dict.fromkeys(point for some in points.values() for point in some))
         runners = [point.setting("runner", study.runner) for point in several]  # a grid of its own may train where others are replayed
         functions = ["" if how == "sweep" else one.setting("of", study.of) for how, one in zip(runners, several, strict=True)]
@@ -70,9 +72,10 @@ class StudyGrids(NamedTuple):
         return {key: Points([Record(point, of[point]) for point in some]) for key, some in self.points.items()}
 
 
-def _changed(point: StudyPoint, study: StudyFile, settings: Settings) -> StudyPoint:
-    """Return a point with other settings, and other keys of its testbed beside its own; one that is executed stays as it is."""
-    if point.setting("runner", study.runner) == "train":
+def _changed(point: StudyPoint, study: StudyFile, settings: Settings, only: Mapping[str, Sequence[Any]]) -> StudyPoint:
+    """Return a point with other settings, and other keys of its testbed beside its own; one that is executed, or has none of the values
+    that `only` names of an axis, stays as it is."""
+    if point.setting("runner", study.runner) == "train" or any(point.axes.get(axis) not in values for axis, values in only.items()):
         return point
     if TESTBED in settings:
         settings = {**settings, TESTBED: json.dumps(json.loads(point.setting(TESTBED, "{}")) | json.loads(settings[TESTBED]))}

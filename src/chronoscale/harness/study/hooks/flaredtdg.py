@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from chronoscale.datasets import catalogue
 from chronoscale.datasets.entries import Published
 from chronoscale.datasets.snapshots.csr import WeightedCSR
 from chronoscale.datasets.snapshots.statistics import SnapshotStatistics
+from chronoscale.harness.study.axes import TESTBED
 from chronoscale.harness.study.evaluation import of_paper
 from chronoscale.harness.study.findings import AGREES, UNKNOWN
 from chronoscale.harness.study.point import Points, Record, StudyPoint
@@ -43,9 +45,12 @@ UNEVEN = 0.8  # of the fullest device, that the mean is below where one rank has
 UNPRINTED = {"dynagraph": "fan-outs and what else it keeps are", "dynahb": "the size of its batches, here first ones, is"}
 
 
-def bed() -> SnapshotTestbed:
-    """Return the testbed of FlareDTDG's studies: stand-ins of its data sets, its windows and model sizes."""
-    bed = of_paper("flaredtdg")
+def bed(changed: str = "{}") -> SnapshotTestbed:
+    """Return the testbed of FlareDTDG's studies: stand-ins of its data sets, its windows and model sizes.
+
+    changed: keys to take in place of `paper.yaml`'s, JSON.
+    """
+    bed = of_paper("flaredtdg", changed)
     assert isinstance(bed, SnapshotTestbed)
     return bed
 
@@ -75,9 +80,9 @@ def executes(strategy_name: str) -> bool:
     return strategy(strategy_name).executes
 
 
-def trained(dataset: str) -> SnapshotStatistics:
-    """Return counts of the snapshots that FlareDTDG's studies train on: the first share of a data set's generated ones."""
-    return first(statistics(dataset), bed().trains)
+def trained(dataset: str, changed: str = "{}") -> SnapshotStatistics:
+    """Return counts of the snapshots that FlareDTDG's studies train on: the first share of the generated ones. changed: as `bed`."""
+    return first(statistics(dataset), bed(changed).trains)
 
 
 def snapshots_trained(dataset: str) -> int:
@@ -206,9 +211,9 @@ def growth(cells: Points, quantity: str) -> list[float]:
     return [cells.at(quantity, full=full[-1], alpha=a) / cells.at(quantity, full=full[0], alpha=a) for a in alphas]
 
 
-def stack(dataset: str) -> MPNNSizes:
-    """Return the layer sizes of MPNN-LSTM on a data set as it is trained (§4.1), for FlareDTDG's Table 1."""
-    hidden = bed().hidden
+def stack(dataset: str, changed: str = "{}") -> MPNNSizes:
+    """Return the layer sizes of MPNN-LSTM on a data set as it is trained (§4.1), for FlareDTDG's Table 1. changed: as `bed`."""
+    hidden = bed(changed).hidden
     return MPNNSizes(counts(dataset).node_features or 1, hidden if isinstance(hidden, int) else hidden[dataset])
 
 
@@ -262,12 +267,13 @@ def holdings(point: StudyPoint) -> dict[str, Any]:
     """Count what ESDG, DynaHB and DynaGraph hold to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
 
     `held`: system -> bytes by term (adjacency, inputs, kept, working, total); `features`: those of a snapshot, in the paper's unit, and in
-    `bytes`; `cache`: DynaHB's, GB.
+    `bytes`; `cache`: DynaHB's, GB. Setting `part`: batches of DynaHB are one such part of a rank's nodes.
     """
-    name, stats, model, gpus = point.dataset, trained(point.dataset), stack(point.dataset), gpus_of(point.dataset)
+    name, changed, gpus = point.dataset, point.setting(TESTBED, "{}"), gpus_of(point.dataset)
+    stats, model = trained(name, changed), stack(name, changed)
     footprints = {
         "esdg": esdg_footprint(stats, model, len(stats)),
-        "dynahb": dynahb_footprint(stats, model, window(), gpus),
+        "dynahb": dynahb_footprint(stats, model, window(), gpus, point.setting("part", 1)),
         "dynagraph": dynagraph_footprint(stats, model, window()),
     }
     size = feature_bytes(counts(name).nodes or 0, width(name))
@@ -331,6 +337,7 @@ def why_dynagraph(dataset: str, footprints: Terms, theirs: float, assumed: Seque
     )
 
 
+@cache
 def otherwise() -> dict[str, float]:
     """Return what assumptions other than those of FlareDTDG's Table 1 would give, for its notes; by name, in GB.
 

@@ -120,9 +120,10 @@ class SnapshotTestbed(BaseModel):
     """Testbed of REAL's and FlareDTDG's studies: simulated epochs on generated snapshots, scaled to the published size.
 
     hidden: one width, or one a data set. trains: share of the snapshots, the first ones. models: ours by the paper's names. degrees:
-    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. solved: strategies with a solver
-    run it in every plan. stand_ins: how they are generated. Settings of a point: `copies`: False: host to device copies take no time;
-    `cut`: False: no rank reads another's rows.
+    features of data sets whose task is to predict as many; others have `classes`. windows: FlareDTDG's. fanout: sampled neighbours of a
+    node, none: the strategy's own. planned: fields of strategies that are not as usual, by name. solved: strategies with a solver run it
+    in every plan. stand_ins: how they are generated. Settings of a point: `copies`: False: host to device copies take no time; `cut`:
+    False: no rank reads another's rows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -134,6 +135,8 @@ class SnapshotTestbed(BaseModel):
     degrees: int = 0
     classes: int = 0
     windows: Windows | None = None
+    fanout: tuple[int, ...] = ()
+    planned: Mapping[str, Mapping[str, Any]] = {}
     solved: bool = False
     stand_ins: StandIns = LISTED
 
@@ -151,13 +154,15 @@ class SnapshotTestbed(BaseModel):
         stats, windows = first(stats, self.trains), self.windows
         length = len(stats) - 1 if point.strategy in windows.whole else windows.decay.window
         predicted, task = (self.degrees, "degrees") if width == self.degrees else (self.classes, "classes")
-        hyper = Hyper(group_size=length, recency=Recency(windows.decay, windows.chunks, windows.apart), task=task)
+        hyper = Hyper(group_size=length, fanout=self.fanout, recency=Recency(windows.decay, windows.chunks, windows.apart), task=task)
         chunks = counted(name, self.trains, windows.chunks, self.stand_ins)
         chunking = chunks if point.setting("cut", True) else Apart(chunks)
         return Workload(f"{name}, generated", stats, model_shape(kind, width, hidden, point.layers, predicted), hyper, cut, chunking)
 
     def planner(self, point: StudyPoint) -> Strategy:
         planner = strategy(point.strategy)
+        if fields := self.planned.get(point.strategy):
+            planner = replace(planner, **fields)  # type: ignore[type-var]  # one with fields is a dataclass
         return Solved() if self.solved and isinstance(planner, RealL) else planner
 
     def costs(self, point: StudyPoint, cluster: Cluster) -> CostModel:

@@ -28,6 +28,7 @@ from chronoscale.strategies.workload import Hyper, Workload
 
 COUNTED = 4096  # batches of an epoch on all ranks that are counted one by one; more are reckoned from statistics
 TOLD = 3  # numbers that travel with the parameters: the loss, and the size of a batch to come
+PART = 4  # of a rank's vertices, one is the first batch
 LEAD = 2  # iterations before its own that a batch is chosen, so that it is gathered ahead
 CHOSEN = "all batches are as large as the first; sizes are chosen where a model is trained"
 
@@ -47,9 +48,9 @@ def largest_batch(hyper: Hyper, snapshots: int, vertices: int) -> BatchSize:
     return BatchSize(1 << (window.bit_length() - 1), 1 << max(vertices - 1, 0).bit_length())
 
 
-def first_batch(limit: BatchSize) -> BatchSize:
-    """Return the hybrid batch with which DynaHB begins training: the longest window, a quarter of the vertices."""
-    return BatchSize(limit.window, max(limit.vertices // 4, 1))
+def first_batch(limit: BatchSize, part: int = PART) -> BatchSize:
+    """Return the hybrid batch with which DynaHB begins training: the longest window, one `part`-th of the vertices."""
+    return BatchSize(limit.window, max(limit.vertices // part, 1))
 
 
 def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int:
@@ -58,13 +59,18 @@ def iterations_per_epoch(first: BatchSize, snapshots: int, vertices: int) -> int
     return -(-snapshots // first.window) * -(-max(vertices, 1) // first.vertices)
 
 
+@dataclass(frozen=True)
 class DynaHB(SnapshotStrategy):
     """DynaHB: planner whose ranks train batches of their own vertices in random windows of snapshots, with all features that these reach
     from a cache on the host.
 
     Parameters are averaged beside the next iteration, and taken up after it: iteration i begins with the mean over ranks of what i - 2
     left, and the rank's own step of i - 1. Batch sizes are chosen while training (by reinforcement learning in the paper).
+
+    part: a batch is planned with one `part`-th of a rank's vertices.
     """
+
+    part: int = PART
 
     name = "dynahb"
     title = "DynaHB"
@@ -79,7 +85,7 @@ class DynaHB(SnapshotStrategy):
         if workload.chunking is None:
             return super().rows(workload, ranks)
         limit = largest_batch(workload.hyper, max(workload.steps, 1), -(-workload.snapshots.num_nodes // ranks))
-        count = iterations_per_epoch(first_batch(limit), workload.steps, -(-workload.snapshots.num_nodes // ranks))
+        count = iterations_per_epoch(first_batch(limit, self.part), workload.steps, -(-workload.snapshots.num_nodes // ranks))
         return count * ranks * (limit.window * (3 * workload.model.layers + 2) + 3) + ranks
 
     def plan(self, workload: Workload, ranks: int, costs: CostModel) -> Schedule:
@@ -103,7 +109,7 @@ class DynaHB(SnapshotStrategy):
         counted = chunking if isinstance(chunking, ExactChunking) and chunking.factor == 1 else None
         parts = None if counted is None else rank_of_nodes(counted, ranks)
         sizes = np.bincount(parts, minlength=ranks) if parts is not None else np.full(ranks, -(-workload.snapshots.num_nodes // ranks))
-        first = first_batch(largest_batch(workload.hyper, workload.steps, int(sizes.max())))
+        first = first_batch(largest_batch(workload.hyper, workload.steps, int(sizes.max())), self.part)
         count = iterations_per_epoch(first, workload.steps, int(sizes.max()))
         if counted is not None and parts is not None and count * ranks <= COUNTED:
             hops, host = _count_hops(workload, counted, parts, ranks, first, count)
@@ -118,7 +124,7 @@ class DynaHB(SnapshotStrategy):
         if workload.chunking is None:
             return super().trained_work(workload, schedule)
         ranks, vertices = schedule.ranks, workload.snapshots.num_nodes
-        each = min(first_batch(largest_batch(workload.hyper, workload.steps, -(-vertices // ranks))).vertices, vertices)
+        each = min(first_batch(largest_batch(workload.hyper, workload.steps, -(-vertices // ranks)), self.part).vertices, vertices)
         batches = np.arange(schedule.iterations * ranks)
         return trained_work(batches // ranks, batches, each, f"each of {ranks} ranks its own vertices, parameters averaged late")
 
