@@ -120,11 +120,11 @@ def test_a_cause_is_shown_by_runs_alone(results, capsys):
     """The reason that a row gives is a conjecture until a run shows it, and rows that are set aside are none."""
     stored = json.loads(results.read_text())
     causes = [{"what": row["what"], "ratio": row["ratio"], "shown": row["what"] == "a over b", "cause": "x 2", "source": "", "changed": 1.1,
-               "harms": 0, "tried": 3} for row in stored["rows"]]  # fmt: skip
+               "harms": 0, "tried": 3, "apart": True} for row in stored["rows"]]  # fmt: skip
     stored["rows"].append({"what": "c over d, other maps", "published": 2.0, "ours": 9.0, "ratio": 4.5, "why": "", "aside": "other maps"})
     results.write_text(json.dumps({**stored, "causes": causes}))
     command("reproduce", "--into", "card.md")
-    assert re.search(r"\n REAL .* 1 +0 +2 *\n", capsys.readouterr().out)  # shown, conjecture, none
+    assert re.search(r"\n REAL .* 1 +1 +0 +2 *\n", capsys.readouterr().out)  # shown, of these apart, conjecture, none
     told = "shown by a run: x 2: 1.10 times the published | because"
     assert f"| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | {told.replace('|', chr(92) + '|')} |" in Path("card.md").read_text()
 

@@ -79,6 +79,7 @@ class CounterfactualKeys(Repeated):
     names: Mapping[str, Expression] = Field({}, description="constants of the study or of its paper -> expression")
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
     settings: Mapping[str, Expression] = Field({}, description="settings of all points that are not executed -> expression")
+    apart: Expression = Field(False, description="expression: whether points that it leaves keep another value of what is changed")
     only: Mapping[str, Expression] = Field({}, description="axis -> expression: its values of points that get testbed and settings")
 
     @model_validator(mode="after")
