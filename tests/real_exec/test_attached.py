@@ -45,6 +45,16 @@ def attending(first: Attachment, second: Attachment, run: RunRank) -> Iterator[N
         assert code.result() == 7
 
 
+def test_nobody_is_told_of_a_cut_once_attending_has_failed(pair: tuple[Attachment, Attachment], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for signs of the first process ends with it; else it would speak up half a minute later."""
+    first, second = pair
+    monkeypatch.setattr(second, "lost", lambda rank: f"rank {rank} is gone")
+    with pytest.raises(MachineError, match="rank 0 is gone"):
+        second.attend(lambda *_: AttachedEnd(), pytest.fail)
+    assert second._over.is_set() and not first._over.is_set()
+    first._over.set()
+
+
 def test_others_execute_the_jobs_of_the_first_until_it_is_over(pair: tuple[Attachment, Attachment], tmp_path: Path) -> None:
     (first, second), job, ran = pair, job_of(tmp_path), list[tuple[str, int, bytes, str]]()
 

@@ -113,13 +113,18 @@ class Attachment:
         is lost.
         """
         threading.Thread(target=self._notice_cut, args=(on_cut,), daemon=True).start()
+        try:
+            return self._follow_all(run)
+        finally:
+            self._over.set()  # however it ends: nobody waits for the first machine any more
+
+    def _follow_all(self, run: RunRank) -> int:
         while True:
             key = f"job/{self.jobs}"
             while not self.store.check([key]):
                 if self.store.check(["over"]):
                     code = int(self.store.get("over"))
                     self.store.set(f"left/{self.starter.rank}", "1")
-                    self._over.set()
                     return code
                 if words := self.lost(0):
                     raise MachineError(words)
