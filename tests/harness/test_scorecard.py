@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 from math import exp, log
 from pathlib import Path
@@ -16,6 +17,7 @@ from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.scorecard import NEAR, VERDICTS, Score, ScoredRow, scorecards
 from chronoscale.harness.reproduce.scorecard_html import html_page
 from chronoscale.harness.reproduce.scorecard_page import page
+from chronoscale.harness.study.causes import Cause
 from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside
 from chronoscale.harness.study.results import store
 from chronoscale.reports.published import Claim, Evidence, published
@@ -127,6 +129,16 @@ def test_a_cause_is_shown_by_runs_alone(results, capsys):
     assert re.search(r"\n REAL .* 1 +1 +0 +2 *\n", capsys.readouterr().out)  # shown, of these apart, conjecture, none
     told = "shown by a run: x 2: 1.10 times the published | because"
     assert f"| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | {told.replace('|', chr(92) + '|')} |" in Path("card.md").read_text()
+
+
+def test_causes_of_some_points_are_counted_apart() -> None:
+    """Of those that are shown, and of rows that are far."""
+    causes = [("far", 3.0, True, True), ("far, too", 3.0, True, False), ("not shown", 3.0, False, True), ("near", 1.1, True, True)]
+    rows = [
+        replace(scored(what, 1.0, ours, ""), run=Cause(what, ours, shown, "x 2", "", 1.1, 0, 3, apart))
+        for what, ours, shown, apart in causes
+    ]
+    assert (Score(rows).known("shown"), Score(rows).apart) == (2, 1)
 
 
 def test_a_changed_row_changes_what_is_said(results, capsys):
