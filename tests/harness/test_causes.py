@@ -216,6 +216,16 @@ def test_a_value_that_all_points_have_comes_before_a_nearer_one_of_some() -> Non
     assert (cause.cause, cause.apart, cause.shown) == ("some", True, False), "the nearest, where none explains"
 
 
+def test_nothing_is_replayed_where_no_row_is_far(monkeypatch) -> None:
+    """Rows that are near, that nothing is printed of, or that are set aside."""
+    monkeypatch.setattr(study_run, "all_under_assumptions", lambda *_: 1 / 0)
+    rows: list[dict[str, Any]] = [{"what": "near", "printed": 1, "ours": 1.2}, {"what": "not printed", "ours": 9}]
+    findings = found({"rows": [*rows, {"what": "aside", "printed": 1, "ours": 9, "aside": "'otherwise'"}]})
+    assert len(findings.rows) == 3 and CAUSES not in findings.tables
+    with pytest.raises(ZeroDivisionError):
+        found({"rows": [*rows, {"what": "far", "printed": 1, "ours": 1.3}]})
+
+
 def test_points_of_the_grids_that_a_file_names_are_varied_alone(monkeypatch) -> None:
     varied: list[Task] = []
     monkeypatch.setattr(study_run, "all_under_assumptions", lambda tasks, *_: varied.extend(tasks) or {})

@@ -75,10 +75,13 @@ def causes(rows: Sequence[Line], runs: Iterable[CounterfactualRun]) -> list[Caus
 
     rows: of the study, nothing changed. Rows that are set aside are left out. Empty where nothing was tried.
     """
-    tried = list(runs)
-    ratios = ratios_of(rows)
-    far = [i for i, ratio in enumerate(ratios) if _gap(ratio) > log(NEAR)]
-    return [_cause(i, rows[i], ratios, tried) for i in far] if tried else []
+    tried, ratios = list(runs), ratios_of(rows)
+    return [_cause(i, rows[i], ratios, tried) for i in far_rows(rows)] if tried else []
+
+
+def far_rows(rows: Sequence[Line]) -> list[int]:
+    """Return which rows of a study are farther than NEAR from their printed number and so ask for a cause; none that is set aside."""
+    return [i for i, ratio in enumerate(ratios_of(rows)) if _gap(ratio) > log(NEAR)]
 
 
 def cause_table(lines: Iterable[Cause]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from chronoscale.errors import UserError
 from chronoscale.harness.study.assumed import all_under_assumptions
-from chronoscale.harness.study.causes import cause_table, causes
+from chronoscale.harness.study.causes import cause_table, causes, far_rows
 from chronoscale.harness.study.charts import drawing
 from chronoscale.harness.study.conclusions import Claim, answer, conclusion_chart, conclusion_table
 from chronoscale.harness.study.counterfactuals import counterfactual_runs
@@ -68,8 +68,8 @@ def run(
 
     name: of its drawings' files. printed: what the paper prints of it, None for a study of one's own. on_progress: gets a line for each
     point that is done. quick: a subset of the points. workers: processes. folder: of points that an earlier run left, None: none. dask:
-    address of a scheduler whose workers simulate. explains: whether rows that are far from the printed number are looked through under one
-    changed assumption at a time. Raises UserError for what the study file has wrong, and as `evaluated`.
+    address of a scheduler whose workers simulate. explains: whether rows that are far from the printed number, if there are any, are looked
+    through under one changed assumption at a time. Raises UserError for what the study file has wrong, and as `evaluated`.
     """
     names = names_of(study, quick, printed)
     grids = StudyGrids.of(study, names)
@@ -84,7 +84,7 @@ def run(
             claims += _claims(claim, names)
     answered = answer(claims, folder, quick, on_progress)
     tables = {CONCLUSIONS: conclusion_table(answered)}
-    if explains:
+    if explains and far_rows(rows):
         varied = grids.tasks_of(study.varied) if study.way == "simulated" else ()  # what is counted does not depend on a machine
         assumed = all_under_assumptions(varied, on_progress, workers, folder)
         runs = counterfactual_runs(study, printed, grids, results, rows, assumed, evaluate, on_progress)
