@@ -194,26 +194,22 @@ def test_a_counterfactual_of_some_points_leaves_the_others(monkeypatch) -> None:
     study = {"grid": {"main": {**AXES, "strategy": [*fits]}}, "rows": rows}
     for cause in stored_causes(found({**study, "counterfactuals": [{**batches, "for": {"size": "[400, 25]"}}]})):
         assert not cause.shown and (cause.changed, cause.harms) == (pytest.approx(1), 1)
-    each = "[('', ['sequential', 'tgl']), (' of sequential', ['sequential']), (' of tgl', ['tgl'])]"
-    loop = {"for": {"size": "[400, 25]", "whose, names": each}, "what": "batches of {size}{whose}"}
-    apart = {**batches, **loop, "only": {"strategy": "names"}, "apart": "whose"}
+    each = "[(['sequential', 'tgl'], 400), (['sequential'], 400), (['tgl'], 25)]"
+    apart = {**batches, "for": {"names, size": each}, "what": "batches of {size}, {', '.join(names)}", "only": {"strategy": "names"}}
     seen.clear()
     shown = stored_causes(found({**study, "counterfactuals": [apart]}))
-    assert [(one.shown, one.cause, one.harms, one.tried, one.apart) for one in shown] == [
-        (True, f"batches of {size} of {name}", 0, 1, True) for name, size in fits.items()
+    assert [(one.shown, one.cause, one.harms, one.tried) for one in shown] == [
+        (True, f"batches of {size}, {name}", 0, 1) for name, size in fits.items()
     ]
-    assert len(seen) == len(set(seen)) == 2 + 4
-    with pytest.raises(UserError, match=r"counterfactuals\[0\]: unknown axis 'strateg'"):
-        found({**study, "counterfactuals": [{**batches, "for": {"size": "[400]"}, "only": {"strateg": "['tgl']"}}]})
-
-
-def test_a_value_that_all_points_have_comes_before_a_nearer_one_of_some() -> None:
-    runs = [CounterfactualRun("a", what, "", [ratio, 1.0], apart) for what, ratio, apart in (("some", 1.01, True), ("all", 1.2, False))]
-    (cause,) = causes(lines(2.0, 1.0), runs)
-    assert (cause.cause, cause.changed, cause.apart, cause.shown) == ("all", 1.2, False, True)
-    farther = [runs[0]._replace(ratios=[1.6, 1.0]), runs[1]._replace(ratios=[1.7, 1.0])]
-    (cause,) = causes(lines(2.0, 1.0), farther)
-    assert (cause.cause, cause.apart, cause.shown) == ("some", True, False), "the nearest, where none explains"
+    assert len(seen) == len(set(seen)) == 2 + 3
+    larger = {**batches, "for": {"size": "[400]"}}
+    for wrong, said in (
+        ({"only": {"strateg": "['tgl']"}}, r"counterfactuals\[0\]: unknown axis 'strateg'"),
+        ({"only": {"strategy": "'tgl'"}}, r"counterfactuals\[0\]: only.strategy: expected a list of values, got 'tgl'"),
+        ({"only": {"strategy": "['tgl']"}, "names": {"FACTOR": "2"}}, "only: it says which points get `testbed` and `settings`"),
+    ):
+        with pytest.raises((UserError, ValueError), match=said):
+            found({**study, "counterfactuals": [{**larger, **wrong}]})
 
 
 def test_nothing_is_replayed_where_no_row_is_far(monkeypatch) -> None:

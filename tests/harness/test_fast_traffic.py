@@ -10,13 +10,10 @@ from tiny_epoch import BATCH, tiny
 
 from chronoscale.batching.streams.caching.loading import CacheCapacity, RowFrequencies
 from chronoscale.batching.streams.caching.resident_rows import NO_ROWS
-from chronoscale.batching.streams.sampling.neighbourhood import Sampling
 from chronoscale.batching.streams.sampling.presampling import count_rows
-from chronoscale.harness.study.hooks import fast_epochs, fast_volumes
 from chronoscale.harness.study.hooks.fast_epochs import SAMPLING
 from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
-from chronoscale.harness.study.hooks.fast_volumes import Split, best, chosen, seconds, volumes
-from chronoscale.harness.study.point import StudyPoint
+from chronoscale.harness.study.hooks.fast_volumes import Split, best, chosen, seconds
 from chronoscale.strategies.streams.placements import Even, Greedy
 
 NAMES = ("tgl", "etc", "taser", "simple", "fast", "fast-compressed", "fast-cached", "fast-even")
@@ -33,20 +30,6 @@ def test_one_pass_counts_what_the_planner_counts(ratio: float) -> None:
         expected = work.sent_nodes.sum(), work.sent_edges.sum(), work.index.sum()
         assert (moved[name].nodes, moved[name].edges, moved[name].numbers) == expected, name
         assert moved[name].bytes == 12 * (work.sent_nodes + work.sent_edges).sum()
-
-
-@pytest.mark.parametrize("changed", [{"hops": 1}, {"outgoing": True}])
-def test_a_point_counts_other_neighbours(monkeypatch, changed: dict[str, object]) -> None:
-    """Figure 8's counterfactuals: what a planner counts that samples so, in the batches and in those that a cache is filled by."""
-    monkeypatch.setattr(fast_epochs, "epoch", lambda dataset, most: tiny())
-    monkeypatch.setattr(fast_volumes, "BATCH", BATCH)
-    axes = {"paper": "fast", "dataset": "tiny", "most": 900, "stages": [("none", ("tgl", 0.0)), ("all", ("fast", 0.3))], "presample": [4]}
-    usual, other = (volumes(StudyPoint.of({**axes, **more}))["sent"] for more in ({}, changed))
-    sampling = Sampling(SAMPLING.fanouts[: changed.get("hops", 2)], unique=False, outgoing=bool(changed.get("outgoing")))
-    for stage, (name, share) in dict(axes["stages"]).items():
-        work = tiny().data.work(False, 1, BATCH, sampling, loading=loading(name, share, tiny().width, presample=4))
-        assert (other[stage]["nodes"], other[stage]["edges"]) == (work.sent_nodes.sum(), work.sent_edges.sum()), stage
-        assert 0 < other[stage]["bytes"] < usual[stage]["bytes"]
 
 
 def test_rows_entry_by_entry() -> None:

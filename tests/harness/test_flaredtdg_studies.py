@@ -14,10 +14,8 @@ from chronoscale.harness.study import evaluation
 from chronoscale.harness.study.findings import Findings
 from chronoscale.harness.study.hooks import flaredtdg as hooks
 from chronoscale.harness.study.hooks import flaredtdg_executed as executed
-from chronoscale.harness.study.point import StudyPoint, StudyResult
+from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.study_file import paper_file
-from chronoscale.harness.study.study_grids import StudyGrids, names_of
-from chronoscale.harness.study.study_rows import rows_of
 from chronoscale.harness.study.testbeds.snapshots import Windows
 from chronoscale.reports.published import published
 from chronoscale.simulator.memory import peaks
@@ -363,46 +361,6 @@ def test_table_4_multiplies_simulated_epochs_by_those_that_were_executed(converg
     assert f"flaredtdg is faster in {faster[0]} of 3 comparisons, by simulated epochs alone in {faster[1]} of 3." in " ".join(
         findings.notes
     )
-
-
-def test_table_4_with_as_many_epochs_steps_or_another_seed(converged) -> None:
-    """What its counterfactuals change: of the trainings that they name, and of no others."""
-    study, (name, other) = registry.find("flaredtdg", "table", 4), ("t-gcn", "evolvegcn")
-    small = study.file.model_copy(update={"names": {**study.file.names, "ALL": ["soc_flickr"], "MODELS": [name, other]}})
-    names = names_of(small, False, study.printed)
-    grids = StudyGrids.of(small, names)
-    simulated = {OURS: {"epoch_s": 8.0, "steps": 30}, "esdg": {"epoch_s": 4.0, "steps": 5}}
-    results = [
-        StudyResult(values=settled(task.point) if task.runner == "train" else simulated.get(task.point.strategy, simulated["esdg"]))
-        for task in grids.tasks
-    ]
-    means = (120 + 3) / (10 + 3)
-    for changed, times in (({}, means), ({"SEEDS": [2]}, 126 / 16), ({"EQUAL": "epochs"}, 1), ({"EQUAL": "steps"}, 6)):
-        for among, of, of_other in (([], [], means), (["soc_flickr"], [name], means), (["soc_flickr"], [name, other], times)):
-            rows = {
-                str(row["what"]): row for row in rows_of(small, {**names, **changed, "AMONG": among, "OF": of, **grids.evaluated(results)})
-            }
-            for model, expected in ((name, times if of else means), (other, of_other)):
-                what = f"soc_flickr, {model}, flaredtdg over esdg, to convergence as executed"
-                assert rows[what]["ours"] == pytest.approx(0.5 * expected), (changed, of, model)
-
-
-def test_a_model_or_data_set_alone_is_changed_and_baselines_by_their_own_fields() -> None:
-    """What the paper's counterfactuals change: points of one data set; fan-outs that DynaGraph samples; nodes that DynaHB batches."""
-    wide = replayed(point("soc_flickr", "t-gcn", testbed=hooks.assuming(hidden=64)))
-    assert wide.workload.model.hidden == 64 != replayed(FLICKR).workload.model.hidden
-    many, few = (replayed(point("soc_flickr", "t-gcn", "dynagraph", testbed=hooks.assuming(fanout=[n]))) for n in (25, 5))
-    usual = replayed(point("soc_flickr", "t-gcn", "dynagraph"))
-    edges = [one.schedule.edges[one.of("AGGREGATE")].sum() for one in (few, usual, many)]
-    assert sorted(edges) == edges and len(set(edges)) == 3
-    steps = [
-        replayed(point("soc_flickr", "t-gcn", "dynahb", testbed=hooks.assuming(planned={"dynahb": {"part": part}}))).schedule.iterations
-        for part in (1, 4, 16)
-    ]
-    assert steps[1] == replayed(point("soc_flickr", "t-gcn", "dynahb")).schedule.iterations
-    vertices = -(-usual.workload.snapshots.num_nodes // hooks.gpus_of("soc_flickr"))
-    limit = 1 << (vertices - 1).bit_length()  # sizes of batches are powers of two
-    assert [one / steps[0] for one in steps] == [-(-vertices * part // limit) for part in (1, 4, 16)] == [1, 3, 9]
 
 
 def test_without_data_table_4_is_simulated_alone(monkeypatch, tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from itertools import combinations
 from math import exp, log
 from pathlib import Path
@@ -17,7 +16,6 @@ from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.scorecard import NEAR, VERDICTS, Score, ScoredRow, scorecards
 from chronoscale.harness.reproduce.scorecard_html import html_page
 from chronoscale.harness.reproduce.scorecard_page import page
-from chronoscale.harness.study.causes import Cause
 from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside
 from chronoscale.harness.study.results import store
 from chronoscale.reports.published import Claim, Evidence, published
@@ -122,23 +120,13 @@ def test_a_cause_is_shown_by_runs_alone(results, capsys):
     """The reason that a row gives is a conjecture until a run shows it, and rows that are set aside are none."""
     stored = json.loads(results.read_text())
     causes = [{"what": row["what"], "ratio": row["ratio"], "shown": row["what"] == "a over b", "cause": "x 2", "source": "", "changed": 1.1,
-               "harms": 0, "tried": 3, "apart": True} for row in stored["rows"]]  # fmt: skip
+               "harms": 0, "tried": 3} for row in stored["rows"]]  # fmt: skip
     stored["rows"].append({"what": "c over d, other maps", "published": 2.0, "ours": 9.0, "ratio": 4.5, "why": "", "aside": "other maps"})
     results.write_text(json.dumps({**stored, "causes": causes}))
     command("reproduce", "--into", "card.md")
-    assert re.search(r"\n REAL .* 1 +1 +0 +2 *\n", capsys.readouterr().out)  # shown, of these apart, conjecture, none
+    assert re.search(r"\n REAL .* 1 +0 +2 *\n", capsys.readouterr().out)  # shown, conjecture, none
     told = "shown by a run: x 2: 1.10 times the published | because"
     assert f"| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | {told.replace('|', chr(92) + '|')} |" in Path("card.md").read_text()
-
-
-def test_causes_of_some_points_are_counted_apart() -> None:
-    """Of those that are shown, and of rows that are far."""
-    causes = [("far", 3.0, True, True), ("far, too", 3.0, True, False), ("not shown", 3.0, False, True), ("near", 1.1, True, True)]
-    rows = [
-        replace(scored(what, 1.0, ours, ""), run=Cause(what, ours, shown, "x 2", "", 1.1, 0, 3, apart))
-        for what, ours, shown, apart in causes
-    ]
-    assert (Score(rows).known("shown"), Score(rows).apart) == (2, 1)
 
 
 def test_a_changed_row_changes_what_is_said(results, capsys):

@@ -148,15 +148,6 @@ def test_dynahb_computes_lower_layers_for_rows_within_reach() -> None:
     assert footprint.kept == pytest.approx((one * (2 + 4) + own * (4 + 4) + 1_000 * (2 * 7 * 4 + 4)) * 4)
 
 
-def test_a_batch_of_dynahb_reads_rows_of_its_own_rank_too() -> None:
-    """On one rank, a quarter of the nodes at a time: what one of four ranks holds that have a quarter each, but for the adjacencies."""
-    stats, stack = counts(1_000, [3_000, 2_000]), MPNNSizes(2, 4)
-    batch, spread = dynahb_footprint(stats, stack, 1, 1, part=4), dynahb_footprint(stats, stack, 1, 4)
-    for term in ("inputs", "kept", "working"):
-        assert getattr(batch, term) == pytest.approx(getattr(spread, term) / 4), term
-    assert batch.adjacency == spread.adjacency
-
-
 @pytest.mark.parametrize("mean, ranks", [(0.8, 4), (3.0, 4), (1.5, 16)])
 def test_reach_is_that_of_drawn_graphs_and_partitions(mean: float, ranks: int) -> None:
     """Rows within one and two hops of a part, followed edge by edge."""

@@ -27,6 +27,7 @@ Verdict = Literal["holds", "smaller", "larger", "reversed"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 Standing = Literal["shown", "conjecture", "not established"]  # of the cause of a difference
+STANDINGS: tuple[Standing, ...] = get_args(Standing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +106,6 @@ class Score:
     def known(self, standing: Standing) -> int:
         """Return the number of rows beyond NEAR whose cause is known so well."""
         return sum(row.cause == standing for row in self.rows)
-
-    @property
-    def apart(self) -> int:
-        """Number of causes shown by a value that only some points of the study have."""
-        return sum(row.cause == "shown" and row.run is not None and row.run.apart for row in self.rows)
 
     @property
     def fold(self) -> float:

@@ -11,7 +11,7 @@ from chronoscale.harness.reproduce.claim_section import claim_table, claim_words
 from chronoscale.harness.reproduce.claims import claims_of
 from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.registry import Study
-from chronoscale.harness.reproduce.scorecard import RANKED, VERDICTS, Score, Scorecard, ScoredRow, Standing
+from chronoscale.harness.reproduce.scorecard import RANKED, STANDINGS, VERDICTS, Score, Scorecard, ScoredRow
 from chronoscale.harness.study.expressions import plural
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.harness.study.results import StoredResult
@@ -26,8 +26,7 @@ CLAIMED = "What do the papers claim?"
 PRINTED = "What became of all that they print?"
 REVERSED = "What is reversed?"
 RULED = "By which rule?"
-SHOWN, APART = "cause shown", "shown apart"  # columns, as are the next
-UNSHOWN: dict[Standing, str] = {"conjecture": "conjecture", "not established": "no cause"}
+SHOWN_AS = {"shown": "cause shown", "conjecture": "conjecture", "not established": "no cause"}  # columns
 RULES = f"""A **comparison** is a row that says how many times one system or setting is another (“a over b”), in time, bytes or error.
 Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 and within {NEAR} times of the printed; else it is
 **smaller** or **larger** than printed, by its distance from 1, or **reversed**, on the other side. The **fold** of a row is max(r,
@@ -35,10 +34,8 @@ Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 a
 that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
 **cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
 and takes no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that
-two may be explained by different values of one assumption, and some by chance. **Shown apart** are those of them whose value only some
-points of a figure have, such as one data set's, where what is assumed is tuned or differs by data set: with so much freedom more are
-explained by chance. A **conjecture** is a reason that no such run shows; for the others **no cause** is established. Rows that assume
-otherwise than the study does, or were made from the printed number, are left out.
+two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that no such run shows; for
+the others **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
@@ -126,9 +123,7 @@ def _columns(score: Score, order: float) -> dict[str, object]:
         "comparisons": len(score.comparisons),
         **{verdict: len(score.of(verdict)) for verdict in VERDICTS},
         "order": order,
-        SHOWN: score.known("shown"),
-        APART: score.apart,
-        **{name: score.known(standing) for standing, name in UNSHOWN.items()},
+        **{SHOWN_AS[standing]: score.known(standing) for standing in STANDINGS},
     }
 
 

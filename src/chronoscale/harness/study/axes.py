@@ -14,10 +14,10 @@ EVERY = (*AXES[1:], "experiment", "runner", "of", TESTBED)
 BLOCK = ("if", "like")  # keys of a block that are no axes
 SETTINGS = frozenset((  # that testbeds and hooks read
     "ahead", "alpha", "bandwidth", "batch", "batches", "bus", "cached", "cases", "churn", "copies", "cut", "degrees", "divisor", "edges",
-    "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "hops", "horizon", "l1", "latency_s", "launch_s",
-    "least", "length", "longest", "most", "network", "nodes", "once", "outgoing", "pipelined", "policy", "presample", "rate", "rates",
-    "reads", "repeats", "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads",
-    "warm", "warps", "way", "width",
+    "efficiency", "epochs", "events", "factor", "fanout", "full", "heads", "hidden", "horizon", "l1", "latency_s", "launch_s", "least",
+    "length", "longest", "most", "network", "nodes", "once", "pipelined", "policy", "presample", "rate", "rates", "reads", "repeats",
+    "sampling", "seed", "sent", "share", "shared", "size", "stages", "steps", "strategies", "tests", "theta", "threads", "warm",
+    "warps", "way", "width",
 ))  # fmt: skip
 
 

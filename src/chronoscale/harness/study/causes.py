@@ -22,14 +22,13 @@ class CounterfactualRun(NamedTuple):
     """Counterfactual run of a study: one assumption was changed, all else as it is.
 
     of: the assumption; what: with its value, in words; source: why it may be so. ratios: ours over the published of each of the study's
-    rows; NaN where a row is not there. apart: whether only some points have that value of what all assume, such as those of a data set.
+    rows; NaN where a row is not there.
     """
 
     of: str
     what: str
     source: str
     ratios: Sequence[float]
-    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Cause:
 
     what: the row's. ratio: ours over the published. shown: whether `cause` closes at least CLOSES of the gap and takes no other row of the
     study further off. cause, source: the change that brings the row nearest, '' for none; changed: the row's ratio with it; harms: rows
-    that it takes further off. tried: assumptions that were changed, one at a time. apart: as of the run of `cause`.
+    that it takes further off. tried: assumptions that were changed, one at a time.
     """
 
     what: str
@@ -49,7 +48,6 @@ class Cause:
     changed: float
     harms: int
     tried: int
-    apart: bool = False
 
     def sentence(self) -> str:
         """Return in words what runs show of the row's difference."""
@@ -103,10 +101,10 @@ def ratios_of(rows: Iterable[Line]) -> list[float]:
 
 
 def _cause(i: int, row: Line, ratios: Sequence[float], runs: Sequence[CounterfactualRun]) -> Cause:
-    def distance(run: CounterfactualRun) -> tuple[bool, bool, float]:
-        """Least is best: what closes half of the gap at nobody's cost, of these what all points have, then by what is left of the gap."""
+    def distance(run: CounterfactualRun) -> tuple[bool, float]:
+        """Least is best: what closes half of the gap at nobody's cost, then by what is left of the gap."""
         closes = _closes(ratios[i], run.ratios[i]) and not _harmed(i, ratios, run.ratios)
-        return not closes, closes and run.apart, _gap(run.ratios[i])
+        return not closes, _gap(run.ratios[i])
 
     of = len({run.of for run in runs})
     nearer = [run for run in runs if _gap(run.ratios[i]) < _gap(ratios[i])]
@@ -114,7 +112,7 @@ def _cause(i: int, row: Line, ratios: Sequence[float], runs: Sequence[Counterfac
         return Cause(str(row["what"]), ratios[i], False, "", "", nan, 0, of)
     best = min(nearer, key=distance)
     shown, harms = not distance(best)[0], _harmed(i, ratios, best.ratios)
-    return Cause(str(row["what"]), ratios[i], shown, best.what, best.source, best.ratios[i], harms, of, best.apart)
+    return Cause(str(row["what"]), ratios[i], shown, best.what, best.source, best.ratios[i], harms, of)
 
 
 def _gap(ratio: float) -> float:

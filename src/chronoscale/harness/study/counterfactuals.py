@@ -62,7 +62,7 @@ def counterfactual_runs(
                 if all(map(isnan, ratios)) and not all(map(isnan, ratios_of(rows))):
                     on_progress(f"counterfactual: {what}: no row can be made")
                 if _differ(ratios, rows):
-                    yield CounterfactualRun(str(each.what), what, source, ratios, bool(value(each.apart, turn)))
+                    yield CounterfactualRun(str(each.what), what, source, ratios)
 
 
 def _changed(study: StudyFile, printed: Printed | None, each: CounterfactualKeys, turn: Names) -> tuple[dict[str, Any], dict[str, Any]]:

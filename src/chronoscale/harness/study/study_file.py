@@ -79,13 +79,14 @@ class CounterfactualKeys(Repeated):
     names: Mapping[str, Expression] = Field({}, description="constants of the study or of its paper -> expression")
     testbed: Mapping[str, Expression] = Field({}, description="keys of the paper's testbed -> expression")
     settings: Mapping[str, Expression] = Field({}, description="settings of all points that are not executed -> expression")
-    apart: Expression = Field(False, description="expression: whether points that it leaves keep another value of what is changed")
     only: Mapping[str, Expression] = Field({}, description="axis -> expression: its values of points that get testbed and settings")
 
     @model_validator(mode="after")
     def _changes(self) -> CounterfactualKeys:
         if not (self.names or self.testbed or self.settings):
             raise ValueError("a counterfactual changes something: `names`, `testbed` or `settings`")
+        if self.only and (self.names or not (self.testbed or self.settings)):
+            raise ValueError("only: it says which points get `testbed` and `settings`; `names` are of all of the study")
         return self
 
 

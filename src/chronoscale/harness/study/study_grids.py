@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from chronoscale.errors import unknown
+from chronoscale.errors import UserError, unknown
 from chronoscale.harness.study import grid
 from chronoscale.harness.study.axes import TESTBED, check, words
 from chronoscale.harness.study.expressions import Names, filled, value
@@ -46,6 +46,9 @@ class StudyGrids(NamedTuple):
     ) -> StudyGrids:
         """Return the points of a study's grids. names: as `names_of`. changed: settings to give to every point that is not executed; only:
         axis -> values, of those points that get them, None: all. Raises UserError for what the study file has wrong."""
+        for axis, values in (only or {}).items():
+            if isinstance(values, str):
+                raise UserError(f"only.{axis}: expected a list of values, got '{values}'")
         shared = paper_file(study.paper)
         read = {*words(study.model_dump()), *words(shared.model_dump())}
         check({name: given for name, given in {**(changed or {}), **(only or {})}.items() if name != TESTBED}, read)

@@ -115,16 +115,16 @@ def dynahb_cache_bytes(stats: SnapshotStatistics, width: int, ranks: int, hops: 
     return float(rows_within_reach(stats, ranks, hops)[hops].sum()) * width * FP32
 
 
-def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, ranks: int, part: int = 1) -> Footprint:
-    """Estimate the device memory of training by DynaHB, all ranks together, if a batch were one `part`-th of a rank's nodes; how its batch
-    adjuster would cut them is not printed: with 1 an upper bound.
+def dynahb_footprint(stats: SnapshotStatistics, stack: MPNNSizes, window: int, ranks: int) -> Footprint:
+    """Estimate the device memory of training by DynaHB, all ranks together, if a batch were a rank's whole part; how its batch adjuster
+    would cut it is not printed: an upper bound.
 
     As DynaGraph's, but with features of all vertices within reach, and what is below the top layer is computed for more than a rank's own.
     Raises UserError for a window of no or more snapshots than there are, and for less than 1 rank.
     """
-    rows = rows_within_reach(stats, ranks * part, stack.convolutions) / part  # a batch's, on each rank
+    rows = rows_within_reach(stats, ranks, stack.convolutions)
     layers = [_heaviest(rows[stack.convolutions - 1 - layer], window) * stack.convolution(layer) for layer in range(stack.convolutions)]
-    nodes = stats.num_nodes / part
+    nodes = stats.num_nodes
     activations = (sum(layers) + window * nodes * (stack.recurrence + stack.hidden)) * FP32
     inputs = _heaviest(rows[stack.convolutions], window) * stack.inputs * FP32
     return Footprint(_adjacency(stats, window), inputs, activations, nodes * stack.gradients * FP32)

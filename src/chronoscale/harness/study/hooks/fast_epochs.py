@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class Epoch:
     """Training batches of TGAT on a data set, of which FAST's studies count reads and edges.
 
     name: of the data set. whole: events of the full data set, of which `data` may be a part. deal: which events each batch has. width:
-    features a row. sampling: of each event's neighbours.
+    features a row.
     """
 
     name: str
@@ -81,7 +81,6 @@ class Epoch:
     data: PreparedStream
     deal: BatchAssignment
     width: int
-    sampling: Sampling = SAMPLING
 
     @property
     def part(self) -> str:
@@ -96,13 +95,13 @@ class Epoch:
 
     def neighbourhoods(self) -> Iterator[Neighbourhood]:
         """Yield the sampled neighbourhood of every training batch, in order, for the counts of FAST's studies."""
-        return (batch for _, batch in self.data.sample_batches(self.deal, False, self.sampling))
+        return (batch for _, batch in self.data.sample_batches(self.deal, False, SAMPLING))
 
     def last(self) -> tuple[range, Neighbourhood]:
         """Return the events of the last whole training batch and its sampled neighbourhood, which FAST's studies time."""
         size, stop = self.deal.size, self.deal.part.start + len(self.deal.part) // self.deal.size * self.deal.size
         events = range(stop - size, stop)
-        ((_, batch),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, self.sampling)
+        ((_, batch),) = self.data.sample_batches(BatchAssignment(events, 1, size), False, SAMPLING)
         return events, batch
 
     def batches(self) -> Iterator[tuple[Asked, Asked]]:
@@ -135,13 +134,8 @@ def of(dataset: str, data: PreparedStream, whole: int = 0, batch: int = BATCH) -
 
 
 def epoch_of(point: StudyPoint) -> Epoch:
-    """Return the training batches of TGAT at a point of FAST's studies.
-
-    Settings: `most`: events at most; `hops` that are sampled, by default the two of §6.1; `outgoing`: as of `Sampling`.
-    """
-    one, hops = epoch(point.dataset, point.setting("most")), point.setting("hops", len(SAMPLING.fanouts))
-    sampling = replace(SAMPLING, fanouts=(FANOUT,) * hops, outgoing=point.setting("outgoing", False))
-    return one if sampling == one.sampling else replace(one, sampling=sampling)
+    """Return the training batches of TGAT at a point of FAST's studies, on at most as many events as its setting `most`."""
+    return epoch(point.dataset, point.setting("most"))
 
 
 def outer(batch: Neighbourhood) -> Subgraph:

@@ -12,7 +12,7 @@ from chronoscale.batching.streams.caching.loading import CacheCapacity, CachedRo
 from chronoscale.batching.streams.sampling.redundancy import BATCH
 from chronoscale.cuda_ext.sampling.unique_ids import unique_ids
 from chronoscale.datasets.arrays import Int32, Int64
-from chronoscale.harness.study.hooks.fast_epochs import Epoch, epoch_of
+from chronoscale.harness.study.hooks.fast_epochs import SAMPLING, Epoch, epoch_of
 from chronoscale.harness.study.hooks.fast_traffic import Sent, loading, traffic
 from chronoscale.harness.study.point import StudyPoint
 from chronoscale.harness.study.timing import medians_in_turn
@@ -73,7 +73,7 @@ def volumes(point: StudyPoint) -> dict[str, Any]:
     through); `hits`: 'N batches' that a cache is filled by -> rule that divides its room between nodes and events -> its hits over the best
     division's; `part` of the data in words, `batches`, those of an epoch of the `whole` data set, `width`. Settings: `stages`: stage ->
     (strategy, share of the features cached), the last one's share being the room; `presample`: numbers N of batches, by the last of which
-    the stages' caches are filled; those of `epoch_of`. Raises UserError where real data are not at hand.
+    the stages' caches are filled. Raises UserError where real data are not at hand.
     """
     one, stages = epoch_of(point), dict(point.setting("stages"))
     known = {count: _frequencies(one, count or ALL) for count in (*point.setting("presample"), 0)}
@@ -133,7 +133,7 @@ def seconds(sent: Mapping[str, float], gather: float, look: float, bus: float = 
 
 
 def _frequencies(one: Epoch, batches: int) -> RowFrequencies:
-    return one.data.row_frequencies(1, BATCH, one.sampling, 0, batches)
+    return one.data.row_frequencies(1, BATCH, SAMPLING, 0, batches)
 
 
 def _plain(sent: Sent) -> dict[str, int]:

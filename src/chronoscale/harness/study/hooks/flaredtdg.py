@@ -267,13 +267,13 @@ def holdings(point: StudyPoint) -> dict[str, Any]:
     """Count what ESDG, DynaHB and DynaGraph hold to train MPNN-LSTM on a point's data set, for FlareDTDG's Table 1.
 
     `held`: system -> bytes by term (adjacency, inputs, kept, working, total); `features`: those of a snapshot, in the paper's unit, and in
-    `bytes`; `cache`: DynaHB's, GB. Setting `part`: batches of DynaHB are one such part of a rank's nodes.
+    `bytes`; `cache`: DynaHB's, GB.
     """
     name, changed, gpus = point.dataset, point.setting(TESTBED, "{}"), gpus_of(point.dataset)
     stats, model = trained(name, changed), stack(name, changed)
     footprints = {
         "esdg": esdg_footprint(stats, model, len(stats)),
-        "dynahb": dynahb_footprint(stats, model, window(), gpus, point.setting("part", 1)),
+        "dynahb": dynahb_footprint(stats, model, window(), gpus),
         "dynagraph": dynagraph_footprint(stats, model, window()),
     }
     size = feature_bytes(counts(name).nodes or 0, width(name))
