@@ -4,6 +4,7 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -62,17 +63,21 @@ def test_a_step_on_a_gpu_by_hand(tmp_path):
     assert names.loc["aten::addmm", "total_ms"] == 0.02
 
 
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(1, 2)), max_size=12))
-def test_outermost_calls_lie_in_no_other(tmp_path_factory, calls):
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(1, 2)), min_size=1, max_size=12))
+def test_outermost_calls_lie_in_no_other(calls):
     """Against every pair: a call that begins while an earlier one of its thread lasts, or at once with a longer one, is inside."""
-    events = [event("cpu_op", f"op{i}", at, long, tid=thread) for i, (at, long, thread) in enumerate(calls)]
-    events.append(event("cpu_op", "last", 200, 1))
-    table = kineto.read(save(tmp_path_factory.mktemp("calls") / "x.json", *events)).events
-    rows = list(table[["start_ns", "ns", "track"]].itertuples(index=False))
+    calls = sorted(calls, key=lambda call: (call[0], -call[1]))  # as a profile has them
+    table = pd.DataFrame(calls, columns=["start_ns", "ns", "track"]).assign(category=kineto.HOST)
     for i, inside in enumerate(~kineto.is_outermost(table)):
-        one = rows[i]
-        earlier = [other for other in rows[:i] if other.track == one.track and other.start_ns <= one.start_ns < other.start_ns + other.ns]
+        start, _, thread = calls[i]
+        earlier = [call for call in calls[:i] if call[2] == thread and call[0] <= start < call[0] + call[1]]
         assert inside == bool(earlier)
+
+
+def test_the_longer_of_two_calls_that_begin_at_once_is_read_first(tmp_path):
+    calls = [event("cpu_op", name, at, long) for name, at, long in (("short", 1, 2), ("long", 1, 5), ("first", 0, 1))]
+    events = kineto.read(save(tmp_path / "x.json", *calls)).events
+    assert events["name"].tolist() == ["first", "long", "short"] and kineto.is_outermost(events).tolist() == [True, True, False]
 
 
 def test_what_torch_records_is_read(tmp_path):
