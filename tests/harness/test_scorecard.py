@@ -129,6 +129,33 @@ def test_a_cause_is_shown_by_runs_alone(results, capsys):
     assert f"| REAL, figure 8 | a over b | 2.00 | 0.500 | shown | {told.replace('|', chr(92) + '|')} |" in Path("card.md").read_text()
 
 
+def test_the_pages_say_why_causes_are_not_shown(results):
+    """One change would do at another row's cost, none does, or none was made."""
+    (results.parent / "table-3.json").unlink()
+    stored = json.loads(results.read_text())
+    untried = (
+        "Of the 3 rows beyond 1.25 times without a shown cause, 0 have an assumption that, changed, closes half of the gap, but takes "
+    )
+    assert f"{untried}another row of the study further off; 0 have none among those that were changed; 3 are of studies" in said()
+    ratios = {row["what"]: row["ratio"] for row in stored["rows"]}
+    lines = [("a over b", 0.9, False, 2), ("c over a", 1.4, False, 2), ("seconds", 0.9, True, 0)]
+    stored["causes"] = [
+        {"what": what, "ratio": ratios[what], "shown": shown, "cause": "x 2", "source": "", "changed": changed, "harms": harms, "tried": 3}
+        for what, changed, shown, harms in lines
+    ]
+    results.write_text(json.dumps(stored))
+    assert "Of the 2 rows beyond 1.25 times without a shown cause, 1 have" in said()
+    assert "further off; 1 have none among those that were changed; 0 are of studies in which none was." in said()
+
+
+def said() -> str:
+    cards = scorecards(Path("results"))
+    markdown = page(cards)
+    sentences = re.findall(r"^(?:Of the|Making the) .*", markdown, re.M)
+    assert len(sentences) == 2 and all(f"<p>{sentence}</p>" in html_page(cards) for sentence in sentences)
+    return sentences[0]
+
+
 def test_a_changed_row_changes_what_is_said(results, capsys):
     stored = json.loads(results.read_text())
     stored["rows"][0] |= {"ours": 1.9, "ratio": 0.95}

@@ -13,6 +13,7 @@ import pandas as pd
 
 from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_words, places, reason
 from chronoscale.harness.reproduce.claims import CLAIM_VERDICTS, ScoredClaim, claims_of
+from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.pages import HOW, readable
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import VERDICTS, Score, Scorecard, ScoredRow
@@ -25,9 +26,11 @@ from chronoscale.harness.reproduce.scorecard_page import (
     RULES,
     TITLE,
     figures,
+    runs_of,
     sentences,
     summary,
     turned_rows,
+    unshown_sentence,
 )
 from chronoscale.harness.study.findings import NEAR
 from chronoscale.harness.study.results import StoredResult
@@ -46,6 +49,7 @@ def html_page(cards: Sequence[Scorecard]) -> str:
     parts = [*map(_paper, cards), f'<p class="soft">{_marked(HEAD)}</p>']
     parts += [f"<h2>{CLAIMED}</h2>", *map(_claims, cards), _drawing(cards)]
     parts += [f"<h2>{PRINTED}</h2>", to_html(summary(cards))]
+    parts += [f"<p>{sentence}</p>" for sentence in (unshown_sentence(cards), minutes_sentence(runs_of(cards)))]
     turned = turned_rows(cards)
     parts += [f"<h2>{REVERSED}</h2>", _wrapped(turned) if len(turned) else "<p>Nothing.</p>"]
     parts += [f"<h2>{RULED}</h2>", *(f"<p>{_marked(rule)}</p>" for rule in RULES.split("\n\n"))]

@@ -81,6 +81,18 @@ def figures(card: Scorecard) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def unshown_sentence(cards: Iterable[Scorecard]) -> str:
+    """Return what runs say of the rows beyond NEAR whose cause is not shown: whether one change would do, none does, or none was made."""
+    unshown = [row for card in cards for row in card.score.rows if row.cause not in (None, "shown")]
+    costly = sum(row.run is not None and row.run.costs for row in unshown)
+    untried = sum(row.run is None for row in unshown)
+    return (
+        f"Of the {len(unshown)} {plural(len(unshown), 'row')} beyond {NEAR} times without a shown cause, {costly} have an assumption that, "
+        f"changed, closes half of the gap, but takes another row of the study further off; {len(unshown) - costly - untried} have none "
+        f"among those that were changed; {untried} are of studies in which none was."
+    )
+
+
 def turned_rows(cards: Sequence[Scorecard]) -> pd.DataFrame:
     """Return the table of all comparisons that are reversed; empty for none."""
     return pd.DataFrame([_reversed(row) for card in cards for row in card.score.of("reversed")])
@@ -95,7 +107,7 @@ def page(cards: Sequence[Scorecard]) -> str:
     """Return the page of all papers, Markdown: two sentences each, claims, a table of papers, what is reversed, the rules, and figures."""
     parts = [f"# {TITLE}", HEAD, *(f"- {' '.join(sentences(card))}" for card in cards)]
     parts += [f"## {CLAIMED}", to_markdown(claim_table([claim for card in cards for claim in claims_of(card)]))]
-    parts += [f"## {PRINTED}", to_markdown(shown(summary(cards))), minutes_sentence(runs_of(cards))]
+    parts += [f"## {PRINTED}", to_markdown(shown(summary(cards))), unshown_sentence(cards), minutes_sentence(runs_of(cards))]
     turned = turned_rows(cards)
     parts += [f"## {REVERSED}", to_markdown(turned) if len(turned) else "Nothing."]
     parts += [f"## {RULED}", RULES]

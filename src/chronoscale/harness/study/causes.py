@@ -49,6 +49,11 @@ class Cause:
     harms: int
     tried: int
 
+    @property
+    def costs(self) -> bool:
+        """Whether `cause` closes CLOSES of the gap, but takes other rows of the study further off."""
+        return bool(self.cause) and not self.shown and _closes(self.ratio, self.changed)
+
     def sentence(self) -> str:
         """Return in words what runs show of the row's difference."""
         of = f"of {self.tried} {plural(self.tried, 'assumption')}, changed one at a time,"
@@ -57,7 +62,7 @@ class Cause:
             return f"shown by a run: {to}"
         if not self.cause:
             return f"{of} none brings it nearer"
-        if _closes(self.ratio, self.changed):
+        if self.costs:
             return f"{of} none explains it; {to}, but {self.harms} other {plural(self.harms, 'row')} further off"
         return f"{of} none closes half of the gap; nearest, {to}"
 
