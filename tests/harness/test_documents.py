@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import pandas as pd
@@ -140,11 +141,17 @@ def test_sentences_wait_for_all_studies(tmp_path, template):
 
 def test_a_quick_result_is_no_ground_for_sentences(tmp_path, template):
     stored(tmp_path / "real", "figure-8", row("a", None, [1.0], ""))
-    store("table-3", "simulated", True, tmp_path / "real", lambda: Findings(pd.DataFrame([beside("bytes", 8.0, 4.0, "")]), resumed=2))
+    store(
+        "table-3",
+        "simulated",
+        True,
+        tmp_path / "real",
+        lambda: Findings(pd.DataFrame([beside("bytes", 8.0, 4.0, "")]), earlier_s=(60.0, nan)),
+    )
     template.write_text("Sentence.")
     page = document("real", tmp_path)
     assert "Not run in full: table-3." in page and "Sentence" not in page
-    assert "; a quick subset; 2 points of an earlier run, whose time and commit are not among these." in page
+    assert "; a quick subset; 2 points of an earlier run, whose commit is not among these, nor the time of 1." in page
 
 
 def test_results_that_are_none_are_refused(tmp_path):

@@ -110,10 +110,10 @@ def test_the_page_says_how_long_it_took(results):
     for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "resumed": 7})):
         path = results.with_name(f"{name}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-    said = "Making the 3 results took 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among these"
-    assert f"\n\n{said}, as an earlier run had left points.\n\n" in page(scorecards(Path("results")))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "resumed": 0}))
-    assert "REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
+    said = "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among"
+    assert f"\n\n{said} these, as an earlier run had left points without their time.\n\n" in page(scorecards(Path("results")))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "untimed": 0}))
+    assert "took 34 minutes, one after another; the longest, REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
 
 
 def test_a_cause_is_shown_by_runs_alone(results, capsys):

@@ -56,15 +56,21 @@ def test_anybodys_study_runs_and_goes_on_where_it_was(own, tmp_path, monkeypatch
     assert [row["what"] for row in result["rows"]] == ["batches of 100, s"] and result["notes"] == ["Quick: 1 point."]
     assert 0 < result["rows"][0]["ours_mean"] < 60
     assert len(list((tmp_path / "out" / "batches.points").iterdir())) == 1
+    (point,) = (tmp_path / "out" / "batches.points").iterdir()
+    seconds = json.loads(point.read_text())["seconds"]
+    assert 0 < seconds <= 60 * result["minutes"] + 0.3  # minutes have two places
+    point.write_text(json.dumps({**json.loads(point.read_text()), "seconds": seconds + 600}))
     measured = []
     monkeypatch.setattr(evaluation, "_DONE", {})
     monkeypatch.setattr(
         evaluation, "measure", lambda point, *_: measured.append(point) or StudyResult(values={"epoch_s": 5.0, "utilisation": 1.0})
     )
     assert ended(monkeypatch, own, "--out", tmp_path / "out") == 0
-    again = json.loads((tmp_path / "out" / "batches.json").read_text())["rows"]
+    stored = json.loads((tmp_path / "out" / "batches.json").read_text())
+    again = stored["rows"]
+    assert stored["minutes"] >= 10 and stored["untimed"] == 0, "the other point's time is counted"
     assert [point.setting("training.batch_size") for point in measured] == [200, 400], "the other point is there from before"
-    assert (result["resumed"], json.loads((tmp_path / "out" / "batches.json").read_text())["resumed"]) == (0, 1)
+    assert (result["resumed"], stored["resumed"]) == (0, 1)
     assert [row["ours_mean"] for row in again] == [result["rows"][0]["ours_mean"], 5.0, 5.0]
     assert "batches of 200" in capsys.readouterr().out
 

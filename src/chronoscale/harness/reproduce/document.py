@@ -65,7 +65,8 @@ def _made(result: StoredResult) -> str:
     version, commit = result.environment.get("chronoscale"), result.environment.get("commit")
     by = (f" with chronoscale {version}" if version else "") + (f" ({commit})" if commit else "")
     lasted = f" in {result.minutes:.1f} minutes" if result.minutes else ""
-    resumed = f"{result.resumed} points of an earlier run, whose time and commit are not among these" if result.resumed else ""
+    untimed = f", nor the time of {result.untimed}" if result.untimed else ""
+    resumed = f"{result.resumed} points of an earlier run, whose commit is not among these{untimed}" if result.resumed else ""
     limits = "".join(f"; {limit}" for limit in ("a quick subset" if result.quick else "", resumed) if limit)
     return f"Made {result.made}{by}{lasted}{limits}."
 

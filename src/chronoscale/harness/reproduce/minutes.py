@@ -12,13 +12,14 @@ from chronoscale.reports.published import published
 
 def minutes_sentence(runs: Sequence[tuple[Study, StoredResult]]) -> str:
     """Return how many minutes studies took together, which took longest, and of how many only a part is counted, as they took up points
-    of an earlier run. runs: studies with their results, at least one."""
+    whose time is not known. runs: studies with their results, at least one."""
     study, longest = max(runs, key=lambda run: run[1].minutes)
     together = sum(result.minutes for _, result in runs)
-    partial = sum(result.resumed > 0 for _, result in runs)
+    partial = sum(result.untimed > 0 for _, result in runs)
     name = f"{published(study.paper).name}'s {study.kind} {study.number}"
-    beside = f"; of {partial} only a part is among these, as an earlier run had left points" if partial else ""
+    beside = f"; of {partial} only a part is among these, as an earlier run had left points without their time" if partial else ""
+    took = f"{'at least ' * (partial > 0)}{together:.0f} minutes"
     return (
-        f"Making the {len(runs)} {plural(len(runs), 'result')} took {together:.0f} minutes, one after another; the longest, {name}, "
+        f"Making the {len(runs)} {plural(len(runs), 'result')} took {took}, one after another; the longest, {name}, "
         f"{longest.minutes:.1f}{beside}."
     )

@@ -47,7 +47,7 @@ class StudyState:
             why = "no record of what it is made of"
         else:
             why = f"changed: {', '.join(changed)}" if changed else ""
-        partial = result.quick or result.resumed
+        partial = result.quick or result.untimed
         return cls(study, folder, why, max(60 * result.minutes, about) if partial else 60 * result.minutes)
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def under_assumptions(task: Task, parts: int) -> dict[Assumed, StudyResult]:
         scenario, workload = scenario_of(task.point), bed.workload(task.point)
     except UserError:
         return {}
+    begin = time.perf_counter()
     metrics = {name: metric(name, hooked(task.hooks)) for name in task.metrics}
     results = {}
     for assumption in assumptions_of(scenario):
@@ -52,7 +54,8 @@ def under_assumptions(task: Task, parts: int) -> dict[Assumed, StudyResult]:
                 trace = replay(changed.schedule, changed.cluster, changed.costs)
                 replayed = Replayed(task.point, bed, changed.cluster, workload, changed.schedule, trace)
                 results[Assumed(assumption.name, value)] = read(replayed, metrics)
-    return results
+    seconds = (time.perf_counter() - begin) / max(len(results), 1)
+    return {assumed: replace(result, seconds=seconds) for assumed, result in results.items()}
 
 
 def all_under_assumptions(
@@ -88,4 +91,4 @@ def _key(task: Task, parts: int) -> str:
 
 def _load(path: Path) -> dict[Assumed, StudyResult]:
     lines = restored(json.loads(path.read_text()))
-    return {Assumed(name, value): StudyResult(**result) for name, value, result in lines}
+    return {Assumed(name, value): StudyResult(**{**result, "resumed": True}) for name, value, result in lines}

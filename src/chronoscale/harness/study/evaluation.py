@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
+from math import nan
 from pathlib import Path
 
 from chronoscale.errors import UserError, unknown
@@ -94,6 +96,17 @@ def evaluate(task: Task) -> StudyResult:
     return known
 
 
+def timed(work: Callable[[], StudyResult]) -> StudyResult:
+    """Do the work of a point and return its result with the seconds that it took."""
+    begin = time.perf_counter()
+    result = work()
+    return replace(result, seconds=time.perf_counter() - begin)
+
+
+def _evaluate_timed(task: Task) -> StudyResult:
+    return timed(partial(evaluate, task))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SentPoint:
     """Point of a study's grid to be simulated on another machine, which has this package and none of the user's files.
@@ -114,7 +127,7 @@ class SentPoint:
     def measure(self) -> StudyResult:
         """Simulate the point. What an earlier sweep of this process has found is not taken: it may be of other files."""
         task = self.task
-        return measure(task.point, testbed(task.point), task.metrics, hooked(task.hooks), self.inputs)
+        return timed(lambda: measure(task.point, testbed(task.point), task.metrics, hooked(task.hooks), self.inputs))
 
 
 def evaluated(
@@ -147,14 +160,14 @@ def evaluated(
             with suppress(UserError):  # of data that are not there: `evaluate` below says it
                 sent[i] = SentPoint.of(task)
         sweep(SentPoint.measure, sent, take, dask=dask)
-    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results and task.runner != "train"}, take, workers)
-    sweep(evaluate, {i: task for i, task in enumerate(tasks) if i not in results}, take)
+    sweep(_evaluate_timed, {i: task for i, task in enumerate(tasks) if i not in results and task.runner != "train"}, take, workers)
+    sweep(_evaluate_timed, {i: task for i, task in enumerate(tasks) if i not in results}, take)
     return [results[i] for i in range(len(tasks))]
 
 
 def _load(path: Path) -> StudyResult | None:
     try:
         data = json.loads(path.read_text())
-        return StudyResult(data["status"], data["message"], restored(data["values"]), resumed=True)
+        return StudyResult(data["status"], data["message"], restored(data["values"]), True, data.get("seconds", nan))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there, or of an interrupted write: it is made again

@@ -56,14 +56,14 @@ class Findings:
     """Result of a study, for its page and its JSON file: rows, drawings, tables of details and notes.
 
     rows: published beside ours, made by `row` and `beside`. tables: file name -> details. notes: sentences to be read with the rows.
-    resumed: how many points an earlier run had left.
+    earlier_s: seconds of each point that an earlier run had left, NaN where that is not known.
     """
 
     rows: pd.DataFrame
     drawings: tuple[Drawing, ...] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    resumed: int = 0  # points that an earlier run had left
+    earlier_s: Sequence[float] = ()
 
 
 def beside(what: str, printed: float, ours: float, why: str, part: str = "") -> dict[str, object]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from math import nan
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -77,13 +78,14 @@ class StudyResult:
     """Metrics of one point of a study, by name, and whether it ran.
 
     status: 'ran', 'out of memory' (metrics of time are NaN) or 'refused' (by the strategy or a hook: all metrics are NaN or missing).
-    message: why. resumed: read from the file that an earlier run left.
+    message: why. resumed: read from the file that an earlier run left. seconds: that it took; NaN of points from before these were kept.
     """
 
     status: str = "ran"
     message: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     resumed: bool = False  # read from the file that an earlier run left
+    seconds: float = nan
 
 
 class Assumed(NamedTuple):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from math import isnan
 from pathlib import Path
 
 import pandas as pd
@@ -25,9 +26,10 @@ KEPT = (CONCLUSIONS, CAUSES)  # tables that are stored with the rows
 class StoredResult:
     """Result of a study as read from its JSON file, for the page that `chronoscale reproduce --into` makes.
 
-    way: 'executed', 'simulated', 'counted' or 'modelled'. made: ISO date. minutes, environment (device, versions, commit): of the run that
-    wrote it. resumed: how many points an earlier run had left, whose minutes and commit are not among these. quick: whether only a subset
-    of points ran. made_of: digests of its files, code and data (`origin.Origin`), by name; empty in results of before these were recorded.
+    way: 'executed', 'simulated', 'counted' or 'modelled'. made: ISO date. minutes: of the run that wrote it, and of the points that earlier
+    ones had left. environment (device, versions, commit): of the run that wrote it. resumed: how many points earlier runs had left;
+    untimed: of how many of them the time is not known, nor among the minutes. quick: whether only a subset of points ran. made_of: digests
+    of its files, code and data (`origin.Origin`), by name; empty in results of before these were recorded.
     """
 
     study: str
@@ -38,6 +40,7 @@ class StoredResult:
     environment: Mapping[str, str]
     findings: Findings
     resumed: int = 0
+    untimed: int = 0
     made_of: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -60,14 +63,16 @@ def store(
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     findings = run()
-    minutes = round((time.perf_counter() - begin) / 60, 2)
+    timed = [seconds for seconds in findings.earlier_s if not isnan(seconds)]
+    resumed = len(findings.earlier_s)
+    minutes = round((time.perf_counter() - begin + sum(timed)) / 60, 2)
     for table, frame in findings.tables.items():
         write_text(folder / f"{name}-{table}.csv", to_csv(frame))
     for drawing in findings.drawings:
         write_text(folder / f"{drawing.name}.svg", drawing.svg)
         (folder / f"{drawing.name}.png").write_bytes(drawing.png)
-    made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "resumed": findings.resumed, "quick": quick}
-    made["made_of"] = dict(made_of or {})
+    made = {"study": name, "way": way, "made": date.today().isoformat(), "minutes": minutes, "quick": quick, "made_of": dict(made_of or {})}
+    made |= {"resumed": resumed, "untimed": resumed - len(timed)}
     rows = json.loads(findings.rows.to_json(orient="records", double_precision=15))  # null for what is not finite
     text = {**made, "environment": fingerprint(torch.device("cpu")), "rows": rows, "notes": list(findings.notes)}
     for kept in KEPT:
@@ -95,6 +100,7 @@ def load_result(path: Path) -> StoredResult:
             data["environment"],
             findings,
             data.get("resumed", 0),
+            data.get("untimed", data.get("resumed", 0)),
             data.get("made_of", {}),
         )
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -25,6 +24,7 @@ from chronoscale.harness.study.results import CONCLUSIONS, store
 from chronoscale.harness.study.study_file import ClaimKeys, Note, StudyFile, Table, paper_file
 from chronoscale.harness.study.study_grids import StudyGrids, names_of
 from chronoscale.harness.study.study_rows import lines, place, rows_of, turns
+from chronoscale.harness.study.task import Task
 from chronoscale.reports.published import Printed
 
 
@@ -73,7 +73,13 @@ def run(
     """
     names = names_of(study, quick, printed)
     grids = StudyGrids.of(study, names)
-    evaluate = partial(evaluated, on_progress=on_progress, workers=workers, folder=folder, dask=dask)
+    earlier_s: list[float] = []
+
+    def evaluate(tasks: Sequence[Task]) -> list[StudyResult]:
+        results = evaluated(tasks, on_progress, workers, folder, dask)
+        earlier_s.extend(one.seconds for one in results if one.resumed)
+        return results
+
     results = evaluate(grids.tasks)
     names |= grids.evaluated(results)
     rows = rows_of(study, names)
@@ -87,6 +93,7 @@ def run(
     if explains and far_rows(rows):
         varied = grids.tasks_of(study.varied) if study.way == "simulated" else ()  # what is counted does not depend on a machine
         assumed = all_under_assumptions(varied, on_progress, workers, folder)
+        earlier_s += [one.seconds for by_point in assumed.values() for one in by_point.values() if one.resumed]
         runs = counterfactual_runs(study, printed, grids, results, rows, assumed, evaluate, on_progress)
         tables[CAUSES] = cause_table(causes(rows, runs))
     for key, table in study.tables.items():
@@ -100,8 +107,7 @@ def run(
     notes = (*(each.sentence() for each in answered), *_notes(study, names))
     if printed is None:  # a paper's own studies say in their rows what was refused
         notes += _refusals(results)
-    resumed = sum(result.resumed for result in results)
-    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes, resumed)
+    return Findings(pd.DataFrame(rows), tuple(drawn), {key: t for key, t in tables.items() if len(t)}, notes, earlier_s)
 
 
 def _claims(entry: ClaimKeys, names: Names) -> Iterator[Claim]:

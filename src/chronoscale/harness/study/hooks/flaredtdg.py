@@ -153,7 +153,7 @@ def on_device(point: Record, uncut: Points) -> str:
     beyond = f"more than the {memory:g} of a device; " if point.status == "out of memory" else ""
     if point.strategy == "esdg":
         snapshots = snapshots_trained(point.dataset) - 1
-        return f"{beyond}{snapshots} snapshots, {snapshots / point.gpus:.3g} a GPU, and what checkpoints keep of them"
+        return f"{beyond}{snapshots} snapshots, {snapshots / point.gpus:.3g} a GPU, and what checkpoints keep of them; else {UNKNOWN}"
     if point.strategy != "flaredtdg":
         return f"{beyond}windows of {window()} snapshots; {UNPRINTED[point.strategy]} not printed"
     reason = (
@@ -161,6 +161,8 @@ def on_device(point: Record, uncut: Points) -> str:
     )
     if point.mean_gb < UNEVEN * point.peak_gb:
         reason += f"; {point.mean_gb:.3g} on average: METIS evens out nodes, not edges, and the stand-in has hubs"
+    else:
+        reason += f"; else {UNKNOWN}"
     return reason
 
 
