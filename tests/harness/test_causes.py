@@ -134,7 +134,9 @@ def test_a_cause_that_was_planted_is_found_kept_and_told(tmp_path, monkeypatch) 
     (told,) = explained(findings)["why"]
     assert told == "shown by a run: launch of a kernel × 2: 1.00 times the published | a reason"
     monkeypatch.setattr(assumed, "under_assumptions", lambda *_, **__: 1 / 0)  # kept: not made again
-    pd.testing.assert_frame_equal(found({"rows": rows}, tmp_path).tables[CAUSES], findings.tables[CAUSES])
+    again = found({"rows": rows}, tmp_path)
+    pd.testing.assert_frame_equal(again.tables[CAUSES], findings.tables[CAUSES])
+    assert not findings.earlier_s and len(again.earlier_s) > 2 and all(seconds > 0 for seconds in again.earlier_s)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +146,9 @@ def test_a_cause_that_was_planted_is_found_kept_and_told(tmp_path, monkeypatch) 
         (True, 1.1, "not established", ""),
         (True, 1.4, "copies; the rest is not established", "copies; the rest is not established"),
         (False, 1.1, "not established", "not established"),
+        (True, 1.1, "copies; x 2: 1.5; the rest", "copies; the rest"),
+        (False, 1.4, "x 2: 1.5; the rest", "the rest"),
+        (False, 1.4, "x 20: 1.5", "x 20: 1.5"),
         (True, 1.1, "why it was not established before", "why it was not established before"),
     ],
 )

@@ -92,8 +92,7 @@ def test_the_command_says_what_holds(results, capsys):
     out = capsys.readouterr().out
     assert (
         "rely on none of its 1 claim. Of its claims 1 reversed, "
-        "most of all a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons 1 holds and 1 is reversed, "
-        "most of all a over b (2.00 printed, 0.500 here).\n"
+        "most of all a over b, up to (2.00× printed, 0.500× here, simulated); of 3 printed comparisons 1 holds and 1 is reversed.\n"
     ) in out
     page = Path("card.md").read_text()
     assert "| REAL, figure 8 | a over b | 2.00 | 0.500 | conjecture | because |" in page and out.splitlines()[0] in page
@@ -107,7 +106,7 @@ def test_the_command_says_what_holds(results, capsys):
 def test_the_page_says_how_long_it_took(results):
     """All results, also one without a printed number; which is longest, and whose minutes are a part."""
     store("figure-4", "simulated", False, results.parent, lambda: Findings(pd.DataFrame([beside("open", float("nan"), 1.0, "")])))
-    for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "resumed": 7})):
+    for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "untimed": 7})):
         path = results.with_name(f"{name}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
     said = "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among"
@@ -146,14 +145,24 @@ def test_the_pages_say_why_causes_are_not_shown(results):
     results.write_text(json.dumps(stored))
     assert "Of the 2 rows beyond 1.25 times without a shown cause, 1 have" in said()
     assert "further off; 1 have none among those that were changed; 0 are of studies in which none was." in said()
+    assert "No fold holds the 0 rows" in said() and "the change behind 0 of the 1 shown ones takes" in said()
+    store("figure-4", "simulated", False, results.parent, lambda: Findings(pd.DataFrame([beside("bytes", 8.0, 1.0, "")])))
+    other = results.with_name("figure-4.json")
+    harming = {**stored["causes"][0], "what": "bytes", "harms": 1}
+    for name, harms, count in (("x 2", 1, 1), ("x 3", 1, 0), ("x 2", 0, 0)):
+        other.write_text(json.dumps({**json.loads(other.read_text()), "causes": [{**harming, "cause": name, "harms": harms}]}))
+        assert f"the change behind {count} of the 1 shown ones takes rows of another study of the paper further off" in said()
+    stored["rows"][1] |= {"ours": -3.9, "ratio": -0.975}
+    results.write_text(json.dumps(stored))
+    assert "No fold holds the 1 row in which ours is 0 or of the other sign." in said()
 
 
 def said() -> str:
     cards = scorecards(Path("results"))
     markdown = page(cards)
-    sentences = re.findall(r"^(?:Of the|Making the) .*", markdown, re.M)
-    assert len(sentences) == 2 and all(f"<p>{sentence}</p>" in html_page(cards) for sentence in sentences)
-    return sentences[0]
+    sentences = re.findall(r"^(?:Of the|No fold|A cause is judged|Making the) .*", markdown, re.M)
+    assert len(sentences) == 4 and all(f"<p>{sentence}</p>" in html_page(cards) for sentence in sentences)
+    return " ".join(sentences)
 
 
 def test_a_changed_row_changes_what_is_said(results, capsys):

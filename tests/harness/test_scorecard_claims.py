@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from chronoscale.harness.reproduce import registry
-from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_words, holding_sentence, reason
-from chronoscale.harness.reproduce.claims import ClaimValue, ScoredClaim, claims_of
+from chronoscale.harness.reproduce.claim_section import bands_sentence, claim_band, claim_number, claim_words, holding_sentence, reason
+from chronoscale.harness.reproduce.claim_values import ClaimValue
+from chronoscale.harness.reproduce.claims import ScoredClaim, claims_of
 from chronoscale.harness.reproduce.scorecard import scorecards
 from chronoscale.harness.study.findings import Findings, beside, row
 from chronoscale.harness.study.results import store
@@ -206,6 +208,12 @@ def results(tmp_path, monkeypatch):
     return Path("results/real")
 
 
+def claiming(monkeypatch, *claims: Claim) -> None:
+    """Let REAL claim this."""
+    real = published("real").model_copy(update={"claims": claims})
+    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+
+
 def change(path: Path, index: int, **values: object) -> None:
     stored = json.loads(path.read_text())
     stored["rows"][index] |= values
@@ -233,13 +241,10 @@ def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
     assert (
         "a reader may rely on 1 of its 4 claims, within 1.25 times of the printed: a over b, up to (4.00× printed, 4.00× here, simulated). "
         "Of its other claims 1 smaller, 1 not testable here, 1 reversed, most of all a over b, at least (1.50× printed, 0.800× here, "
-        "simulated); of 2 printed comparisons 1 holds and 1 is reversed, most of all a over b, pubmed (2.00 "
-        "printed, 0.800 here)."
+        "simulated); no difference at all here: bytes of a; of 2 printed comparisons 1 holds and 1 is reversed."
     ) in capsys.readouterr().out
     page = Path("card.md").read_text()
-    assert (
-        "| 1.50× | 0.800× | 0.800× to 4.00× | reversed | simulated | Figure 8 | 2 rows; farthest a over b, pubmed: copies; of both" in page
-    )
+    assert "| 1.50× | 0.800× | 0.800× to 4.00× | reversed | simulated | Figure 8 | 2 rows; lowest a over b, pubmed: copies; of both" in page
 
 
 def test_rows_that_are_set_aside_answer_no_claim(results, capsys):
@@ -268,18 +273,77 @@ def test_what_runs_show_of_a_row_is_said_of_its_mean_and_of_no_quotient(results)
     caused(results / "table-3.json", 0, True)
     change(results / "table-3.json", 0, ours=7.9, ratio=1.58, why="of a")
     reasons = {claim.claim.claim: value.why for claim in claims_of(scorecards(Path("results"))[0]) for value in claim.values}
-    assert reasons["bytes of a"] == "of a"
+    assert reasons["bytes of a"] == "a: of a"
     (claim, *_) = claims_of(scorecards(Path("results"))[0])
-    assert [value.why for value in claim.values] == [
-        "of the mean, shown by a run: x 2: 1.10 times the published | why not",
-        "shown by a run: x 2: 1.10 times the published | copies",
-    ]
+    run = "shown by a run: x 2: 1.10 times the published | "
+    assert [value.reason("mean") for value in claim.values] == [f"{run}why not", f"{run}copies"]
+    assert [value.reason("high") for value in claim.values] == ["of the mean: why not", f"{run}copies"]
+    assert claim.end == "low" and claim.why == f"2 rows; lowest a over b, pubmed: {run}copies"
+
+
+def test_who_gives_ours_gives_the_reason(results):
+    """The lowest of "at least", the highest of "up to", though the other is farther from its printed number."""
+    change(results / "figure-8.json", 0, ours_high=9.0)
+    least, most, *_ = claims_of(scorecards(Path("results"))[0])
+    assert (least.why, most.why) == ("2 rows; lowest a over b, pubmed: copies", "2 rows; highest a over b, cora: why not")
+
+
+def test_agreement_under_a_limit_is_nothing_to_rely_on(results, monkeypatch, capsys):
+    """It is told on the first screen with its limit, which a claim that does not hold names, too."""
+    claims = tuple(claim.model_copy(update={"limit": "on a CPU"}) if claim.ours else claim for claim in CLAIMS)
+    claiming(monkeypatch, *claims)
+    command("reproduce", "--into", "card.md")
+    assert (
+        "rely on none of its 4 claims; 3 agree, but under a limit: a over b, at least (1.50× printed, 1.20× here, simulated; on a CPU); a"
+    ) in capsys.readouterr().out
+    change(results / "table-3.json", 0, ours=5.5, ratio=1.1)
+    (claim,) = [each for each in claims_of(scorecards(Path("results"))[0]) if each.claim.measure == "saved"]
+    assert claim.verdict == "smaller" and reason(claim) == "on a CPU" and not claim.vanishes
+    change(results / "table-3.json", 0, ours=7.7, ratio=1.54, why="of a")
+    (claim,) = [each for each in claims_of(scorecards(Path("results"))[0]) if each.claim.measure == "saved"]
+    assert claim.vanishes and reason(claim) == "on a CPU; no difference here, within 5% of none; a: of a"
+
+
+@pytest.mark.parametrize(
+    ("what", "other", "both"),
+    [
+        ("bitcoin, gcn, ours", "bitcoin, gcn, theirs", "bitcoin, gcn, ours over theirs"),
+        ("ours, 4 GPUs, GiB", "theirs, 4 GPUs, GiB", "ours over theirs, 4 GPUs, GiB"),
+        ("a, b, b", "a, c, b", "a, b over c, b"),
+        ("ours", "a, ours", "ours over a, ours"),
+        ("a, b", "a, b", "a, b over b"),
+    ],
+)
+def test_a_quotient_names_once_what_both_rows_are_of(results, monkeypatch, what, other, both):
+    claim = Claim(claim="it", sentence="…", place="abstract", high=2, ours=(Evidence(study="figure-8", rows=what, over=other),))
+    claiming(monkeypatch, claim)
+    stored = json.loads((results / "figure-8.json").read_text())
+    stored["rows"] = [beside(name, 2.0, 2.0, "") for name in dict.fromkeys([what, other])]
+    (results / "figure-8.json").write_text(json.dumps(stored))
+    (scored,) = claims_of(scorecards(Path("results"))[0])
+    assert [value.what for value in scored.values] == [both]
+
+
+def test_the_printed_number_within_our_band_is_said(results, monkeypatch):
+    claim = CLAIMS[0].model_copy(update={"ours": (CLAIMS[0].ours[0].model_copy(update={"conclusion": "a over b"}),)})
+    change(results / "figure-8.json", 1, ours_low=0.5, ours_mean=0.5, ours_high=0.5)
+    change(results / "figure-8.json", 0, ours_low=0.5, ours_mean=9.0, ours_high=9.0)
+    claiming(monkeypatch, claim)
+    least, most = claims_of(scorecards(Path("results"))[0])
+    assert (least.verdict, most.verdict, least.inside, most.inside) == ("reversed", "larger", True, True)
+    assert "the printed lies within our joint band; 2 rows; lowest" in reason(least)
+    command("reproduce", "--into", "card.md")
+    assert f"\n\n{bands_sentence([least, most])}\n\n" in Path("card.md").read_text()
+    assert bands_sentence([least, most]).startswith("Claims that do not hold and were drawn under joint assumptions: 2; the printed number")
+    assert "assumptions: 1; the printed number lies within the band of 1 of" in bands_sentence([least, replace(most, joint=None)])
+    assert "assumptions: 1; the printed number lies within the band of 0 of" in bands_sentence([replace(least, joint=(1.6, 9.0))])
+    assert "assumptions: 0;" in bands_sentence([replace(least, printed=0.5)]), "it holds"
 
 
 def test_of_claims_of_the_other_sign_the_one_farthest_apart_gives_the_reason(results, monkeypatch):
     evidence = Evidence(study="figure-8", rows="a over b, *")
     claims = (Claim(claim="it", sentence="…", place="abstract", measure="gain", mean=0.3, ours=(evidence,)),)
-    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: published("real").model_copy(update={"claims": claims}))
+    claiming(monkeypatch, *claims)
     for index, ours in ((0, -0.1), (1, -0.2)):
         change(results / "figure-8.json", index, published_mean=0.3, ours_low=ours, ours_mean=ours, ours_high=ours)
     (claim,) = claims_of(scorecards(Path("results"))[0])
@@ -320,8 +384,7 @@ def test_none_that_holds(results, capsys):
 def test_a_claim_that_names_what_is_not_there_fails_by_name(results, capsys, monkeypatch, evidence, told):
     given = {"study": "figure-8", "rows": "a over b, cora"} | evidence
     claim = Claim(claim="it", sentence="…", place="abstract", high=2, ours=(Evidence(**given),))
-    real = published("real").model_copy(update={"claims": (claim,)})
-    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    claiming(monkeypatch, claim)
     command("reproduce", expect=2)
     assert told in one_line(capsys)
 
@@ -336,8 +399,7 @@ def test_rows_without_numbers_fail_by_name(results, capsys, monkeypatch):
     command("reproduce", expect=2)
     assert told in one_line(capsys)
     claim = Claim(claim="it", sentence="…", place="abstract", in_rows="mean", ours=(Evidence(study="figure-8", rows="a over b, *"),))
-    real = published("real").model_copy(update={"claims": (claim,)})
-    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    claiming(monkeypatch, claim)
     command("reproduce", expect=2)
     assert "claim 'it' of real: not all rows that it names have a printed mean" in one_line(capsys)
 
@@ -354,11 +416,10 @@ def test_the_band_under_joint_assumptions(results, monkeypatch):
     claims = [
         Claim(claim="it", sentence="…", place="abstract", measure=measure, mean=0.3, ours=(evidence,)) for measure in ("times", "saved")
     ]
-    real = published("real").model_copy(update={"claims": tuple(claims)})
-    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    claiming(monkeypatch, *claims)
     times, saved = claims_of(scorecards(Path("results"))[0])
     assert times.joint == (0.5, 6.0) and saved.joint == (-1.0, pytest.approx(5 / 6))
-    assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× under joint assumptions"
+    assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× of a middle case under joint assumptions"
     assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
     assert times.verdict == "reversed" and holding_sentence("real", [times]) == "REAL: a reader may rely on none of its 1 claim."
 
@@ -367,8 +428,7 @@ def test_what_is_saved_of_ranges_turns_their_ends(results, monkeypatch):
     """The most is saved where the ratio is lowest."""
     evidence = Evidence(study="figure-8", rows="a over b, pubmed", over="a over b, cora")
     claims = [Claim(claim="it", sentence="…", place="abstract", measure="saved", ours=(evidence,), **{end: 0.3}) for end in ("low", "high")]
-    real = published("real").model_copy(update={"claims": tuple(claims)})
-    monkeypatch.setattr("chronoscale.harness.reproduce.claims.published", lambda _: real)
+    claiming(monkeypatch, *claims)
     change(results / "figure-8.json", 1, ours_low=1.8, ours_mean=1.9, ours_high=2.0)
     least, most = claims_of(scorecards(Path("results"))[0])
     assert (least.ours, most.ours) == (pytest.approx(1 - 1.8 / 2), pytest.approx(1 - 2 / 4))

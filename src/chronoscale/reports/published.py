@@ -93,7 +93,8 @@ class Claim(_Strict):
     claim: what is claimed, in our words. sentence: the paper's. measure: 'times' one system is another, a share that is 'saved', a 'gain'
     whose sign counts, or another 'number'. low, mean, high: printed as 'at least', 'on average', 'up to'; each is a number of its own.
     in_rows: of a sentence without numbers: which of the numbers that the paper prints for these rows are put together, as `low`, `mean` or
-    `high`. ours: rows of our results; not_testable: why there are none. note: what the sentence leaves open.
+    `high`. ours: rows of our results; not_testable: why there are none. limit: what ours is of in place of the paper's data or device, so
+    that agreement says little; told wherever ours is. note: what the sentence leaves open.
     """
 
     claim: str
@@ -106,6 +107,7 @@ class Claim(_Strict):
     in_rows: Literal["low", "mean", "high"] | None = None
     ours: tuple[Evidence, ...] = ()
     not_testable: str = ""
+    limit: str = ""
     note: str = ""
 
     @model_validator(mode="after")

@@ -7,7 +7,8 @@ from math import isfinite
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.claims import CLAIM_VERDICTS, End, ScoredClaim
+from chronoscale.harness.reproduce.claim_values import End
+from chronoscale.harness.reproduce.claims import CLAIM_VERDICTS, ScoredClaim
 from chronoscale.harness.study.expressions import plural
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.reports.numbers import MISSING, number
@@ -18,10 +19,14 @@ WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to
 
 def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     """Return which of a paper's claims a reader may rely on, one sentence. paper: its key, such as 'real'. claims: its, one at least."""
-    holding = [claim for claim in claims if claim.verdict == "holds"]
+    holding, limited = ([claim for claim in claims if claim.verdict == "holds" and bool(claim.claim.limit) == is_] for is_ in (False, True))
     of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
     if holding:
-        return f"{of}, within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}."
+        of += f", within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}"
+    if limited:
+        of += f"; {len(limited)} {'agrees' if len(limited) == 1 else 'agree'}, but under a limit: {'; '.join(map(_briefly, limited))}"
+    if holding or limited:
+        return f"{of}."
     nearest = min((claim for claim in claims if claim.verdict in ("smaller", "larger")), key=lambda claim: claim.fold, default=None)
     return of + (f"; nearest is {_briefly(nearest)}." if nearest else ".")
 
@@ -33,7 +38,19 @@ def others_clause(claims: Sequence[ScoredClaim]) -> str:
     counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     tested = sorted((claim for claim in others if claim.values), key=lambda claim: (claim.verdict == "reversed", claim.fold))
     worst = f", {'most of all' if tested[-1].verdict == 'reversed' else 'farthest'} {_briefly(tested[-1])}" if tested else ""
-    return f"of its {'other ' * (len(others) < len(claims))}claims {counted}{worst}" if others else ""
+    none = [claim_words(claim) for claim in others if claim.vanishes]
+    gone = f"; no difference at all here: {' and '.join(none)}" if none else ""
+    return f"of its {'other ' * (len(others) < len(claims))}claims {counted}{worst}{gone}" if others else ""
+
+
+def bands_sentence(claims: Sequence[ScoredClaim]) -> str:
+    """Return of how many claims that do not hold the printed number lies within ours under joint assumptions."""
+    banded = [claim for claim in claims if claim.joint and claim.verdict != "holds"]
+    inside = sum(claim.inside for claim in banded)
+    return (
+        f"Claims that do not hold and were drawn under joint assumptions: {len(banded)}; the printed number lies within the band of "
+        f"{inside} of them, where what is assumed decides."
+    )
 
 
 def claim_table(claims: Sequence[ScoredClaim]) -> pd.DataFrame:
@@ -68,7 +85,7 @@ def claim_number(claim: ScoredClaim, value: float) -> str:
         return number(value)
     shown = {
         "times": f"{number(value, 3)}×",
-        "saved": f"{number(100 * value, 4)}%",
+        "saved": f"{100 * value:.2f}%",
         "gain": f"{'+' * (value > 0)}{number(value, 3)}",
         "number": number(value, 3),
     }
@@ -80,7 +97,8 @@ def claim_band(claim: ScoredClaim) -> str:
     if not claim.values:
         return MISSING
     low, high = (claim_number(claim, end) for end in claim.band)
-    joint = f"{' to '.join(claim_number(claim, end) for end in claim.joint)} under joint assumptions" if claim.joint else ""
+    ends = " to ".join(claim_number(claim, end) for end in claim.joint or ())
+    joint = f"{ends} of a middle case under joint assumptions" if ends else ""
     return "; ".join(filter(None, [f"{low} to {high}" if low != high else "", joint])) or MISSING
 
 
@@ -90,12 +108,17 @@ def places(claim: ScoredClaim) -> str:
 
 
 def reason(claim: ScoredClaim) -> str:
-    """Return why ours differ, where they do; what the paper's own rows give, where it is another number; and what the claim leaves open."""
+    """Return what limits ours; why they differ, where they do; what the paper's own rows give, where it is another number; and what the
+    claim leaves open."""
     summed = claim.summed
     apart = abs(summed - claim.printed) > AGREES * abs(claim.printed)
     own = f"the printed rows themselves give {claim_number(claim, summed)}" if apart else ""
-    return "; ".join(filter(None, [claim.why if claim.verdict != "holds" else "", own, claim.claim.note]))
+    inside = "the printed lies within our joint band" if claim.inside and claim.verdict != "holds" else ""
+    none = f"no difference here, within {AGREES:.0%} of none" if claim.vanishes else ""
+    why = claim.why if claim.verdict != "holds" else ""
+    return "; ".join(filter(None, [claim.claim.limit, none, inside, why, own, claim.claim.note]))
 
 
 def _briefly(claim: ScoredClaim) -> str:
-    return f"{claim_words(claim)} ({claim_number(claim, claim.printed)} printed, {claim_number(claim, claim.ours)} here, {claim.way})"
+    made = "; ".join(filter(None, [claim.way, claim.claim.limit]))
+    return f"{claim_words(claim)} ({claim_number(claim, claim.printed)} printed, {claim_number(claim, claim.ours)} here, {made})"

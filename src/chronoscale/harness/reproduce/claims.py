@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, nan
-from typing import Any, Literal, get_args
+from math import inf, isfinite, log, nan
+from typing import Literal
 
 from chronoscale.errors import UserError
+from chronoscale.harness.reproduce.claim_values import ClaimValue, End, joint_band, values_of
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import VERDICTS, Scorecard, ScoredRow, Verdict
-from chronoscale.harness.study.causes import Cause, stored_causes
-from chronoscale.harness.study.findings import NEAR, set_aside
-from chronoscale.harness.study.results import CONCLUSIONS, StoredResult
-from chronoscale.reports.published import Claim, Evidence, published
-
-End = Literal["low", "mean", "high"]
-ENDS: tuple[End, ...] = get_args(End)
+from chronoscale.harness.study.findings import AGREES, NEAR
+from chronoscale.harness.study.results import StoredResult
+from chronoscale.reports.published import Claim, published
 
 ClaimVerdict = Verdict | Literal["not testable here", "not run"]
 CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = (*VERDICTS, "not testable here", "not run")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimValue:
-    """Number of one row, or of a row over another: low, mean and high of ours and of what the paper prints, NaN for what is not known.
-
-    points: of ours, by which means are weighted.
-    """
-
-    what: str
-    ours: Mapping[End, float]
-    printed: Mapping[End, float]
-    points: float
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +69,17 @@ class ScoredClaim:
         return "smaller" if abs(self.ours) < abs(self.printed) else "larger"
 
     @property
+    def vanishes(self) -> bool:
+        """Whether the difference that is printed is none here."""
+        compares = self.claim.measure in ("times", "saved") and self.verdict == "smaller"
+        return compares and abs(log(self._row(self.printed, self.ours).ours)) <= log(1 + AGREES)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the printed number lies within ours under joint assumptions."""
+        return self.joint is not None and self.joint[0] <= self.printed <= self.joint[1]
+
+    @property
     def fold(self) -> float:
         """How many times the smaller of the printed number and ours the larger is; infinite where they differ in sign, or one is 0."""
         return self._fold(self.printed, self.ours)
@@ -99,14 +92,17 @@ class ScoredClaim:
 
     @property
     def why(self) -> str:
-        """The reason of the row that is farthest from its printed number, named where there are several; or why there is none."""
+        """The reason of the row that gives ours, of a mean of the one that is farthest from its printed number, named where there are
+        several; or why there is none."""
         if not self.values:
             left = ", ".join(study.file_name for study, result in self.studies if not result)
             return self.claim.not_testable or f"no whole result of {left}"
-        farthest = max(self.values, key=self._distance)
-        if len(self.values) == 1:
-            return farthest.why
-        return f"{len(self.values)} rows; farthest {farthest.what}: {farthest.why or 'no reason'}"
+        named = {"low": "lowest", "mean": "farthest", "high": "highest"}[self.end]
+        told = max(self.values, key=self._distance)
+        if self.end != "mean":
+            told = (min if self.end == "low" else max)(self.values, key=lambda value: value.ours[self.end])
+        why = told.reason(self.end)
+        return why if len(self.values) == 1 else f"{len(self.values)} rows; {named} {told.what}: {why or 'no reason'}"
 
     def _distance(self, value: ClaimValue) -> tuple[float, float]:
         printed, ours = value.printed[self.end], value.ours[self.end]
@@ -148,8 +144,8 @@ def _scored(card: Scorecard, claim: Claim) -> Iterator[ScoredClaim]:
     whole = {name: result for name in names if (result := card.studies[name][1]) and not result.quick}
     studies = [(card.studies[name][0], whole.get(name)) for name in names]
     answered = len(whole) == len(names)
-    values = [value for each in claim.ours for value in _values(where, each, whole[each.study], claim)] if answered else []
-    joint = next((_joint(where, each, whole[each.study], claim) for each in claim.ours if each.conclusion), None) if answered else None
+    values = [value for each in claim.ours for value in values_of(where, each, whole[each.study], claim)] if answered else []
+    joint = next((joint_band(where, each, whole[each.study], claim) for each in claim.ours if each.conclusion), None) if answered else None
     if claim.in_rows:
         printed = put_together([value.printed for value in values], claim.in_rows, [1] * len(values))
         if answered and not isfinite(printed):
@@ -161,96 +157,6 @@ def _scored(card: Scorecard, claim: Claim) -> Iterator[ScoredClaim]:
             yield ScoredClaim(card.paper, claim, end, number, values, joint, studies)
     if claim.not_testable and not any(given.values()):
         yield ScoredClaim(card.paper, claim, "mean", nan)
-
-
-def _values(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> list[ClaimValue]:
-    """Return the numbers of the rows that a claim names, of those that have one in print and of ours. Raises UserError for none."""
-    rows = {str(row["what"]): row for row in result.findings.rows.to_dict("records") if "what" in row}
-    matching = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
-    matching = [(words, row) for words, row in matching if not evidence.without or evidence.without not in str(row["what"])]
-    matching = [(words, row) for words, row in matching if not set_aside(row)]
-    if not matching:
-        raise UserError(f"{where}: {result.study} has no row '{evidence.rows}' that is scored")
-    causes = {} if evidence.over else {cause.what: cause for cause in stored_causes(result.findings)}  # they are of rows, not of quotients
-    values = []
-    for words, row in matching:
-        value = _value(row, causes)
-        if evidence.over:
-            other = _filled(evidence.over, words)
-            if other not in rows:
-                raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
-            value = _divided(value, _value(rows[other], causes), saved=claim.measure == "saved")
-        if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
-            values.append((words[:-1], value))
-    if not values:
-        raise UserError(f"{where}: {result.study} has '{evidence.rows}' in no row with a printed number and one of ours")
-    if not evidence.nearest:
-        return [value for _, value in values]
-    groups = dict.fromkeys(group for group, _ in values)
-    return [_lowest([value for of, value in values if of == group]) for group in groups]
-
-
-def _joint(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> tuple[float, float]:
-    """Return the band of all conclusions that begin with these words, as the claim measures. Raises UserError for none."""
-    table = result.findings.tables.get(CONCLUSIONS)
-    lines = [] if table is None else table.to_dict("records")
-    matching = [line for line in lines if str(line["what"]).startswith(evidence.conclusion)]
-    if not matching:
-        raise UserError(f"{where}: {result.study} has no conclusion that begins with '{evidence.conclusion}'")
-    low, high = min(float(line["low"]) for line in matching), max(float(line["high"]) for line in matching)
-    return (1 - 1 / low, 1 - 1 / high) if claim.measure == "saved" else (low, high)
-
-
-def _words(pattern: str, what: str) -> tuple[str, ...] | None:
-    """Return what stands for each `*` of a pattern; None where it does not fit."""
-    match = re.fullmatch("(.+)".join(map(re.escape, pattern.split("*"))), what)
-    return match and match.groups()
-
-
-def _filled(pattern: str, words: Sequence[str]) -> str:
-    first, *parts = pattern.split("*")
-    return first + "".join(word + part for word, part in zip(words, parts, strict=True))
-
-
-def _value(row: Mapping[Hashable, Any], causes: Mapping[str, Cause]) -> ClaimValue:
-    """Return the numbers of a row. causes: what counterfactual runs show, by row; of one with a printed mean they are of the mean."""
-    ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
-    points = float(row.get("points", nan))
-    why, cause = str(row.get("why") or ""), causes.get(str(row["what"]))
-    if cause:
-        why = "of the mean, " * (isfinite(printed["mean"]) and ours["low"] != ours["high"]) + cause.before(why)
-    return ClaimValue(str(row["what"]), ours, printed, points if points > 0 else 1, why)
-
-
-def _lowest(values: Sequence[ClaimValue]) -> ClaimValue:
-    """Return the row with the lowest number of ours, beside the lowest printed one, which may be another row's."""
-    ours, printed = min(values, key=lambda value: value.ours["mean"]), min(values, key=lambda value: value.printed["mean"])
-    return ClaimValue(ours.what, ours.ours, printed.printed, ours.points, ours.why)
-
-
-def _ends(row: Mapping[Hashable, Any], whose: str) -> dict[End, float]:
-    """Return both ends and the mean of a row's numbers; a single number, and the mean of a single point, is all three."""
-    ends: dict[End, float] = {end: float(row.get(f"{whose}_{end}", nan)) for end in ENDS}
-    single = float(row.get(whose, nan))
-    if single != single and row.get("points") == 1 and ends["low"] != ends["low"] and ends["high"] != ends["high"]:
-        single = ends["mean"]
-    return ends if single != single else dict.fromkeys(ENDS, single)
-
-
-def _divided(row: ClaimValue, other: ClaimValue, saved: bool) -> ClaimValue:
-    """Return one row over another: the ratio of the means, and those of the lowest and the highest, in order; saved: 1 less that, the share
-    that the first has less than the second."""
-
-    def ends(first: Mapping[End, float], second: Mapping[End, float]) -> dict[End, float]:
-        ratio = {end: first[end] / second[end] if second[end] else nan for end in ENDS}
-        if ratio["low"] > ratio["high"]:
-            ratio |= {"low": ratio["high"], "high": ratio["low"]}
-        return {"low": 1 - ratio["high"], "mean": 1 - ratio["mean"], "high": 1 - ratio["low"]} if saved else ratio
-
-    why = row.why if row.why == other.why else "; ".join(filter(None, [row.why, other.why]))
-    return ClaimValue(
-        f"{row.what} over {other.what}", ends(row.ours, other.ours), ends(row.printed, other.printed), min(row.points, other.points), why
-    )
 
 
 def _times(saved: float) -> float:

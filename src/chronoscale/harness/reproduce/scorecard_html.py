@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.claim_section import claim_band, claim_number, claim_words, places, reason
+from chronoscale.harness.reproduce.claim_section import bands_sentence, claim_band, claim_number, claim_words, places, reason
 from chronoscale.harness.reproduce.claims import CLAIM_VERDICTS, ScoredClaim, claims_of
 from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.pages import HOW, readable
@@ -30,8 +30,8 @@ from chronoscale.harness.reproduce.scorecard_page import (
     sentences,
     summary,
     turned_rows,
-    unshown_sentence,
 )
+from chronoscale.harness.reproduce.sums_sentences import sums_sentences
 from chronoscale.harness.study.findings import NEAR
 from chronoscale.harness.study.results import StoredResult
 from chronoscale.reports.charts.strips import ENDS, Dot, strip
@@ -46,10 +46,11 @@ OTHER = "other"  # a row that compares no systems
 
 def html_page(cards: Sequence[Scorecard]) -> str:
     """Return the page of all papers as one HTML document that fetches nothing and runs no script: light, dark, on a phone and on paper."""
+    claims = [claim for card in cards for claim in claims_of(card)]
     parts = [*map(_paper, cards), f'<p class="soft">{_marked(HEAD)}</p>']
-    parts += [f"<h2>{CLAIMED}</h2>", *map(_claims, cards), _drawing(cards)]
+    parts += [f"<h2>{CLAIMED}</h2>", *map(_claims, cards), f"<p>{bands_sentence(claims)}</p>", _drawing(cards)]
     parts += [f"<h2>{PRINTED}</h2>", to_html(summary(cards))]
-    parts += [f"<p>{sentence}</p>" for sentence in (unshown_sentence(cards), minutes_sentence(runs_of(cards)))]
+    parts += [f"<p>{sentence}</p>" for sentence in (*sums_sentences(cards), minutes_sentence(runs_of(cards)))]
     turned = turned_rows(cards)
     parts += [f"<h2>{REVERSED}</h2>", _wrapped(turned) if len(turned) else "<p>Nothing.</p>"]
     parts += [f"<h2>{RULED}</h2>", *(f"<p>{_marked(rule)}</p>" for rule in RULES.split("\n\n"))]

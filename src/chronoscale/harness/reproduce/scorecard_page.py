@@ -7,11 +7,12 @@ from math import isnan
 
 import pandas as pd
 
-from chronoscale.harness.reproduce.claim_section import claim_table, claim_words, holding_sentence, others_clause
+from chronoscale.harness.reproduce.claim_section import bands_sentence, claim_table, claim_words, holding_sentence, others_clause
 from chronoscale.harness.reproduce.claims import claims_of
 from chronoscale.harness.reproduce.minutes import minutes_sentence
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import RANKED, STANDINGS, VERDICTS, Score, Scorecard, ScoredRow
+from chronoscale.harness.reproduce.sums_sentences import sums_sentences
 from chronoscale.harness.study.expressions import plural
 from chronoscale.harness.study.findings import AGREES, NEAR
 from chronoscale.harness.study.results import StoredResult
@@ -21,7 +22,8 @@ from chronoscale.reports.table_formats import to_markdown
 
 TITLE = "What of the papers holds?"
 HEAD = """Made by `chronoscale reproduce --into PAGE` from the stored results of all figures and tables that have a printed number; no
-number here is written by hand. What is simulated, counted, modelled and executed, each claim and figure says below."""
+number here is written by hand. What is simulated, counted, modelled and executed, each claim and figure says below;
+`chronoscale reproduce all --list` says which of them an older state of the code has made."""
 CLAIMED = "What do the papers claim?"
 PRINTED = "What became of all that they print?"
 REVERSED = "What is reversed?"
@@ -34,14 +36,21 @@ Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 a
 that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
 **cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
 and takes no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that
-two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that no such run shows; for
-the others **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed number, are left out.
+two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that the row has and no such
+run shows; for the others **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed
+number, are left out.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
 the highest of them; under joint assumptions from the 5th to the 95th percentile of draws of all that is assumed, of one case in the
 middle of each comparison. A share that is saved is judged as a comparison of all with what is left; other numbers hold within {NEAR}
-times, and are reversed where their sign is another."""
+times, and are reversed where their sign is another. What agrees **under a limit** does so on other data or another device than the claim is
+of, so that it says little.
+
+**Names** are of the papers: 1M4G is one machine with four GPUs. `real-g` and `real-l` are REAL's greedy and exact scheduler, `real-reuse`
+its reuse without either, `psg` neither; `real-g+-own` is a greedy one of ours, from whose schedule the exact one sets out; **solved** is a
+plan in which that ended within the paper's 10% of the shortest. `index`, `gpu-index` and `dist-index` are PGT-I's batches by index on one
+node, on one GPU and on many."""
 
 
 def sentences(card: Scorecard) -> tuple[str, str]:
@@ -49,7 +58,8 @@ def sentences(card: Scorecard) -> tuple[str, str]:
     compared, claims = len(card.score.comparisons), claims_of(card)
     holding, turned = (len(card.score.of(verdict)) for verdict in ("holds", "reversed"))
     worst = max(card.score.of("reversed"), key=lambda row: row.fold, default=None)
-    most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst else ""
+    told = worst and not any(claim.verdict == "reversed" for claim in claims)
+    most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst and told else ""
     of_systems = (
         f"of {compared} printed {plural(compared, 'comparison')} {holding} {'holds' if holding == 1 else 'hold'} "
         f"and {turned} {'is' if turned == 1 else 'are'} reversed{most}"
@@ -81,18 +91,6 @@ def figures(card: Scorecard) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def unshown_sentence(cards: Iterable[Scorecard]) -> str:
-    """Return what runs say of the rows beyond NEAR whose cause is not shown: whether one change would do, none does, or none was made."""
-    unshown = [row for card in cards for row in card.score.rows if row.cause not in (None, "shown")]
-    costly = sum(row.run is not None and row.run.costs for row in unshown)
-    untried = sum(row.run is None for row in unshown)
-    return (
-        f"Of the {len(unshown)} {plural(len(unshown), 'row')} beyond {NEAR} times without a shown cause, {costly} have an assumption that, "
-        f"changed, closes half of the gap, but takes another row of the study further off; {len(unshown) - costly - untried} have none "
-        f"among those that were changed; {untried} are of studies in which none was."
-    )
-
-
 def turned_rows(cards: Sequence[Scorecard]) -> pd.DataFrame:
     """Return the table of all comparisons that are reversed; empty for none."""
     return pd.DataFrame([_reversed(row) for card in cards for row in card.score.of("reversed")])
@@ -105,9 +103,10 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 def page(cards: Sequence[Scorecard]) -> str:
     """Return the page of all papers, Markdown: two sentences each, claims, a table of papers, what is reversed, the rules, and figures."""
+    claims = [claim for card in cards for claim in claims_of(card)]
     parts = [f"# {TITLE}", HEAD, *(f"- {' '.join(sentences(card))}" for card in cards)]
-    parts += [f"## {CLAIMED}", to_markdown(claim_table([claim for card in cards for claim in claims_of(card)]))]
-    parts += [f"## {PRINTED}", to_markdown(shown(summary(cards))), unshown_sentence(cards), minutes_sentence(runs_of(cards))]
+    parts += [f"## {CLAIMED}", to_markdown(claim_table(claims)), bands_sentence(claims)]
+    parts += [f"## {PRINTED}", to_markdown(shown(summary(cards))), *sums_sentences(cards), minutes_sentence(runs_of(cards))]
     turned = turned_rows(cards)
     parts += [f"## {REVERSED}", to_markdown(turned) if len(turned) else "Nothing."]
     parts += [f"## {RULED}", RULES]

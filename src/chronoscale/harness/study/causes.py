@@ -67,9 +67,11 @@ class Cause:
         return f"{of} none closes half of the gap; nearest, {to}"
 
     def before(self, why: str) -> str:
-        """Return what runs show, and after it a row's own reason `why`; where a run brings the row within NEAR, without the clause that the
-        cause is not established."""
-        own = re.sub(rf"(^|; )[^;]*{UNKNOWN}$", "", why) if self.shown and _gap(self.changed) <= log(NEAR) else why
+        """Return what runs show, and after it a row's own reason `why`, without what that says of the same change; where a run brings the
+        row within NEAR, without the clause that the cause is not established."""
+        same = re.escape(self.cause)
+        own = re.sub(rf"(^|; ){same}: [^;]*", "", why).removeprefix("; ") if self.cause else why
+        own = re.sub(rf"(^|; )[^;]*{UNKNOWN}$", "", own) if self.shown and _gap(self.changed) <= log(NEAR) else own
         return " | ".join(filter(None, (self.sentence(), own)))
 
 

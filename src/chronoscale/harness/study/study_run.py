@@ -76,7 +76,7 @@ def run(
     earlier_s: list[float] = []
 
     def evaluate(tasks: Sequence[Task]) -> list[StudyResult]:
-        results = evaluated(tasks, on_progress, workers, folder, dask)
+        results = evaluated(tasks, on_progress=on_progress, workers=workers, folder=folder, dask=dask)
         earlier_s.extend(one.seconds for one in results if one.resumed)
         return results
 

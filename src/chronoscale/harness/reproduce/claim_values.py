@@ -1,0 +1,140 @@
+"""Claim values: numbers of the rows that a claim names, ours and the printed, from a study's stored result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Any, Literal, get_args
+
+from chronoscale.errors import UserError
+from chronoscale.harness.study.causes import Cause, stored_causes
+from chronoscale.harness.study.findings import set_aside
+from chronoscale.harness.study.results import CONCLUSIONS, StoredResult
+from chronoscale.reports.published import Claim, Evidence
+
+End = Literal["low", "mean", "high"]
+ENDS: tuple[End, ...] = get_args(End)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimValue:
+    """Number of one row, or of a row over another: low, mean and high of ours and of what the paper prints, NaN for what is not known.
+
+    points: of ours, by which means are weighted. why: the row's own reason. run: what counterfactual runs show of it, None without any.
+    """
+
+    what: str
+    ours: Mapping[End, float]
+    printed: Mapping[End, float]
+    points: float
+    why: str
+    run: Cause | None = None
+
+    def reason(self, end: End) -> str:
+        """Return why ours differ at an end. What runs and the row say of one that has several points, and a mean in print, is of the mean:
+        of another end the row's own reason is told as one of the mean, and what runs show is not."""
+        if end != "mean" and isfinite(self.printed["mean"]) and self.ours["low"] != self.ours["high"]:
+            return f"of the mean: {self.why}" if self.why else ""
+        return self.run.before(self.why) if self.run else self.why
+
+
+def values_of(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> list[ClaimValue]:
+    """Return the numbers of the rows that a claim names, of those that have one in print and of ours. Raises UserError for none."""
+    rows = {str(row["what"]): row for row in result.findings.rows.to_dict("records") if "what" in row}
+    matching = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
+    matching = [(words, row) for words, row in matching if not evidence.without or evidence.without not in str(row["what"])]
+    matching = [(words, row) for words, row in matching if not set_aside(row)]
+    if not matching:
+        raise UserError(f"{where}: {result.study} has no row '{evidence.rows}' that is scored")
+    causes = {} if evidence.over else {cause.what: cause for cause in stored_causes(result.findings)}  # they are of rows, not of quotients
+    values = []
+    for words, row in matching:
+        value = _value(row, causes)
+        if evidence.over:
+            other = _filled(evidence.over, words)
+            if other not in rows:
+                raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
+            value = _divided(value, _value(rows[other], causes), saved=claim.measure == "saved")
+        if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
+            values.append((words[:-1], value))
+    if not values:
+        raise UserError(f"{where}: {result.study} has '{evidence.rows}' in no row with a printed number and one of ours")
+    if not evidence.nearest:
+        return [value for _, value in values]
+    groups = dict.fromkeys(group for group, _ in values)
+    return [_lowest([value for of, value in values if of == group]) for group in groups]
+
+
+def joint_band(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> tuple[float, float]:
+    """Return the band of all conclusions that begin with these words, as the claim measures. Raises UserError for none."""
+    table = result.findings.tables.get(CONCLUSIONS)
+    lines = [] if table is None else table.to_dict("records")
+    matching = [line for line in lines if str(line["what"]).startswith(evidence.conclusion)]
+    if not matching:
+        raise UserError(f"{where}: {result.study} has no conclusion that begins with '{evidence.conclusion}'")
+    low, high = min(float(line["low"]) for line in matching), max(float(line["high"]) for line in matching)
+    return (1 - 1 / low, 1 - 1 / high) if claim.measure == "saved" else (low, high)
+
+
+def _words(pattern: str, what: str) -> tuple[str, ...] | None:
+    """Return what stands for each `*` of a pattern; None where it does not fit."""
+    match = re.fullmatch("(.+)".join(map(re.escape, pattern.split("*"))), what)
+    return match and match.groups()
+
+
+def _filled(pattern: str, words: Sequence[str]) -> str:
+    first, *parts = pattern.split("*")
+    return first + "".join(word + part for word, part in zip(words, parts, strict=True))
+
+
+def _value(row: Mapping[Hashable, Any], causes: Mapping[str, Cause]) -> ClaimValue:
+    """Return the numbers of a row. causes: what counterfactual runs show, by row."""
+    ours, printed = (_ends(row, whose) for whose in ("ours", "published"))
+    points = float(row.get("points", nan))
+    what, why = str(row["what"]), str(row.get("why") or "")
+    return ClaimValue(what, ours, printed, points if points > 0 else 1, why, causes.get(what))
+
+
+def _lowest(values: Sequence[ClaimValue]) -> ClaimValue:
+    """Return the row with the lowest number of ours, beside the lowest printed one, which may be another row's."""
+    ours, printed = min(values, key=lambda value: value.ours["mean"]), min(values, key=lambda value: value.printed["mean"])
+    return ClaimValue(ours.what, ours.ours, printed.printed, ours.points, ours.why, ours.run)
+
+
+def _ends(row: Mapping[Hashable, Any], whose: str) -> dict[End, float]:
+    """Return both ends and the mean of a row's numbers; a single number, and the mean of a single point, is all three."""
+    ends: dict[End, float] = {end: float(row.get(f"{whose}_{end}", nan)) for end in ENDS}
+    single = float(row.get(whose, nan))
+    if single != single and row.get("points") == 1 and ends["low"] != ends["low"] and ends["high"] != ends["high"]:
+        single = ends["mean"]
+    return ends if single != single else dict.fromkeys(ENDS, single)
+
+
+def _divided(row: ClaimValue, other: ClaimValue, saved: bool) -> ClaimValue:
+    """Return one row over another: the ratio of the means, and those of the lowest and the highest, in order; saved: 1 less that, the share
+    that the first has less than the second."""
+
+    def ends(first: Mapping[End, float], second: Mapping[End, float]) -> dict[End, float]:
+        ratio = {end: first[end] / second[end] if second[end] else nan for end in ENDS}
+        if ratio["low"] > ratio["high"]:
+            ratio |= {"low": ratio["high"], "high": ratio["low"]}
+        return {"low": 1 - ratio["high"], "mean": 1 - ratio["mean"], "high": 1 - ratio["low"]} if saved else ratio
+
+    lead, (first, second), trail = _apart(row.what, other.what)
+    why = row.why if row.why == other.why else " | ".join(f"{name}: {why}" for name, why in ((first, row.why), (second, other.why)) if why)
+    what = ", ".join([*lead, f"{first} over {second}", *trail])
+    return ClaimValue(what, ends(row.ours, other.ours), ends(row.printed, other.printed), min(row.points, other.points), why)
+
+
+def _apart(what: str, other: str) -> tuple[list[str], tuple[str, str], list[str]]:
+    """Return what the labels of two rows begin with in common, what is left of each, and what they end with in common, by commas."""
+    lead: list[str] = []
+    trail: list[str] = []
+    one, two = what.split(", "), other.split(", ")
+    for end, common in ((0, lead), (-1, trail)):
+        while min(len(one), len(two)) > 1 and one[end] == two[end]:
+            common.append(one.pop(end))
+            two.pop(end)
+    return lead, (", ".join(one), ", ".join(two)), trail[::-1]
