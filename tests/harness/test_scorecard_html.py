@@ -78,7 +78,7 @@ def test_what_is_said_is_what_markdown_says(whole: str) -> None:
         _, first = line.split(": ", 1)
         claims, rows = first.split(". Of ")
         assert claims[1:] in text and f"Of {rows}" in text
-    rules = page[page.index("## By which rule?") : page.index("\n## REAL")].replace("**", "").split("\n\n")[1:]
+    rules = page[page.index("## By which rule?") : page.index("\n## REAL")].replace("**", "").replace("`", "").split("\n\n")[1:]
     assert all(" ".join(rule.split()) in " ".join(text.split()) for rule in rules)
 
 
