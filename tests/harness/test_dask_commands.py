@@ -43,7 +43,7 @@ STUDY = {
     "rows": [{"for": {"one": "main"}, "what": "{one.strategy} {one.gpus}", "ours": "one.epoch_s"}],
     "tables": {"points": {"points": "main", "columns": ["strategy", "gpus", "epoch_s", "peak_gb", "status"]}},
 }
-CLOCKS = re.compile(r'"minutes": [^,]+,')
+CLOCKS = re.compile(r'"minutes": [^,]+,|"seconds": [^,}]+')
 TRAINED = re.compile(r"^(train\.job\.json|\d+\.json|checkpoint\.pt)$|\.png$|\.svg$")  # paths, clocks and threads' seconds of trainings
 
 

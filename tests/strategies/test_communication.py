@@ -34,8 +34,8 @@ from chronoscale.strategies.memshare.communication import (
 COLUMNS = ("roots", "away", "slots", "edges", "nodes")
 
 
-def power_law(seed: int, items: int = 0) -> EventStream:
-    return RandomStream(600, 12_000, 3_000, items, 0.95, 0.95, seed=seed).stream()
+def power_law(seed: int, items: int = 0, events: int = 12_000) -> EventStream:
+    return RandomStream(600, events, 3_000, items, 0.95, 0.95, seed=seed).stream()
 
 
 def case(stream: EventStream, policy: str, count: int, share: float, remote: float = 1.0) -> PartedStream:
@@ -86,7 +86,7 @@ def test_cut_is_that_of_the_stream() -> None:
 @pytest.mark.parametrize("remote", [1.0, 0.2])
 @pytest.mark.parametrize("count", [2, 8])
 def test_with_all_neighbours_it_is_what_the_sampler_finds(policy: str, share: float, remote: float, count: int) -> None:
-    one = case(power_law(count, 200 * (share == 0.2)), policy, count, share, remote)
+    one = case(power_law(count, 200 * (share == 0.2), 4000), policy, count, share, remote)
     remoteness, sampled = one.remoteness(), slots(one, 1.0)
     assert {name: getattr(remoteness, name).tolist() for name in COLUMNS} == {name: getattr(sampled, name).tolist() for name in COLUMNS}
     assert remoteness.cut == sampled.cut
