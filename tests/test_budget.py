@@ -80,6 +80,13 @@ def test_a_full_collection_of_garbage_is_charged_to_no_test(session, processes: 
     done.stdout.re_match_lines([r"tests 0 units, .* full collections [1-9]\d+, with imports \d{3,}"])
 
 
+def test_what_is_dear_once_is_let_pass(session) -> None:
+    """It runs again, with fixtures of its own, and is told once."""
+    once = "runs = []\ndef test_once(spend, tmp_path):\n    runs.append(tmp_path)\n    spend(1000 * (len(runs) == 1))\n"
+    done = session(f"{once}def test_after():\n    assert len(set(runs)) == 2\n")
+    done.assert_outcomes(passed=2)
+
+
 def test_a_wider_fixture_is_counted_for_itself(session) -> None:
     done = session(TESTS, "-k", "test_cheap or test_wide", wide=1000)
     done.assert_outcomes(passed=2, errors=1, deselected=2)
