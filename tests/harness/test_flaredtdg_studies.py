@@ -355,8 +355,8 @@ def test_table_4_multiplies_simulated_epochs_by_those_that_were_executed(converg
     rows = findings.rows.set_index("what")
     epoch, whole = (rows.loc[f"soc_flickr, t-gcn, flaredtdg over esdg{how}"] for how in ("", ", to convergence as executed"))
     assert whole["ours"] == pytest.approx(epoch["ours"] * 12) and whole["published"] == epoch["published"]
-    said = "assumed: soc_flickr takes as many epochs as uci_messages here, esdg 120 and flaredtdg 10 (means of 1 seed)"
-    assert whole["why"] == f"{said}; else not established"
+    reason = "assumed: soc_flickr takes as many epochs as uci_messages here, esdg 120 and flaredtdg 10 (means of 1 seed)"
+    assert whole["why"] == f"{reason}; else not established"
     executed_rows = [what for what in rows.index if what.endswith("as executed")]
     faster = [sum(rows.loc[each, "ours"] > 1) for each in (executed_rows, [what for what in rows.index if what not in executed_rows])]
     assert f"flaredtdg is faster in {faster[0]} of 3 comparisons, by simulated epochs alone in {faster[1]} of 3." in " ".join(

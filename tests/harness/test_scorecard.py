@@ -109,8 +109,10 @@ def test_the_page_says_how_long_it_took(results):
     for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "untimed": 7})):
         path = results.with_name(f"{name}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-    said = "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among"
-    assert f"\n\n{said} these, as an earlier run had left points without their time.\n\n" in page(scorecards(Path("results")))
+    minutes = (
+        "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among"
+    )
+    assert f"\n\n{minutes} these, as an earlier run had left points without their time.\n\n" in page(scorecards(Path("results")))
     path.write_text(json.dumps({**json.loads(path.read_text()), "untimed": 0}))
     assert "took 34 minutes, one after another; the longest, REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
 
@@ -135,7 +137,7 @@ def test_the_pages_say_why_causes_are_not_shown(results):
     untried = (
         "Of the 3 rows beyond 1.25 times without a shown cause, 0 have an assumption that, changed, closes half of the gap, but takes "
     )
-    assert f"{untried}another row of the study further off; 0 have none among those that were changed; 3 are of studies" in said()
+    assert f"{untried}another row of the study further off; 0 have none among those that were changed; 3 are of studies" in sums_told()
     ratios = {row["what"]: row["ratio"] for row in stored["rows"]}
     lines = [("a over b", 0.9, False, 2), ("c over a", 1.4, False, 2), ("seconds", 0.9, True, 0)]
     stored["causes"] = [
@@ -143,21 +145,21 @@ def test_the_pages_say_why_causes_are_not_shown(results):
         for what, changed, shown, harms in lines
     ]
     results.write_text(json.dumps(stored))
-    assert "Of the 2 rows beyond 1.25 times without a shown cause, 1 have" in said()
-    assert "further off; 1 have none among those that were changed; 0 are of studies in which none was." in said()
-    assert "No fold holds the 0 rows" in said() and "the change behind 0 of the 1 shown ones takes" in said()
+    assert "Of the 2 rows beyond 1.25 times without a shown cause, 1 have" in sums_told()
+    assert "further off; 1 have none among those that were changed; 0 are of studies in which none was." in sums_told()
+    assert "No fold holds the 0 rows" in sums_told() and "the change behind 0 of the 1 shown ones takes" in sums_told()
     store("figure-4", "simulated", False, results.parent, lambda: Findings(pd.DataFrame([beside("bytes", 8.0, 1.0, "")])))
     other = results.with_name("figure-4.json")
     harming = {**stored["causes"][0], "what": "bytes", "harms": 1}
     for name, harms, count in (("x 2", 1, 1), ("x 3", 1, 0), ("x 2", 0, 0)):
         other.write_text(json.dumps({**json.loads(other.read_text()), "causes": [{**harming, "cause": name, "harms": harms}]}))
-        assert f"the change behind {count} of the 1 shown ones takes rows of another study of the paper further off" in said()
+        assert f"the change behind {count} of the 1 shown ones takes rows of another study of the paper further off" in sums_told()
     stored["rows"][1] |= {"ours": -3.9, "ratio": -0.975}
     results.write_text(json.dumps(stored))
-    assert "No fold holds the 1 row in which ours is 0 or of the other sign." in said()
+    assert "No fold holds the 1 row in which ours is 0 or of the other sign." in sums_told()
 
 
-def said() -> str:
+def sums_told() -> str:
     cards = scorecards(Path("results"))
     markdown = page(cards)
     sentences = re.findall(r"^(?:Of the|No fold|A cause is judged|Making the) .*", markdown, re.M)

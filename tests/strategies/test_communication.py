@@ -86,8 +86,8 @@ def test_cut_is_that_of_the_stream() -> None:
 @pytest.mark.parametrize("remote", [1.0, 0.2])
 @pytest.mark.parametrize("count", [2, 8])
 def test_with_all_neighbours_it_is_what_the_sampler_finds(policy: str, share: float, remote: float, count: int) -> None:
-    one = case(power_law(count, 200 * (share == 0.2), 4000), policy, count, share, remote)
-    remoteness, sampled = one.remoteness(), slots(one, 1.0)
+    parted = case(power_law(count, 200 * (share == 0.2), 4000), policy, count, share, remote)
+    remoteness, sampled = parted.remoteness(), slots(parted, 1.0)
     assert {name: getattr(remoteness, name).tolist() for name in COLUMNS} == {name: getattr(sampled, name).tolist() for name in COLUMNS}
     assert remoteness.cut == sampled.cut
 

@@ -19,13 +19,14 @@ WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to
 
 def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     """Return which of a paper's claims a reader may rely on, one sentence. paper: its key, such as 'real'. claims: its, one at least."""
-    holding, limited = ([claim for claim in claims if claim.verdict == "holds" and bool(claim.claim.limit) == is_] for is_ in (False, True))
+    agreeing = [claim for claim in claims if claim.verdict == "holds"]
+    holding, limited = [claim for claim in agreeing if not claim.claim.limit], [claim for claim in agreeing if claim.claim.limit]
     of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
     if holding:
         of += f", within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}"
     if limited:
         of += f"; {len(limited)} {'agrees' if len(limited) == 1 else 'agree'}, but under a limit: {'; '.join(map(_briefly, limited))}"
-    if holding or limited:
+    if agreeing:
         return f"{of}."
     nearest = min((claim for claim in claims if claim.verdict in ("smaller", "larger")), key=lambda claim: claim.fold, default=None)
     return of + (f"; nearest is {_briefly(nearest)}." if nearest else ".")

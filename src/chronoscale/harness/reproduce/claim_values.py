@@ -132,9 +132,9 @@ def _apart(what: str, other: str) -> tuple[list[str], tuple[str, str], list[str]
     """Return what the labels of two rows begin with in common, what is left of each, and what they end with in common, by commas."""
     lead: list[str] = []
     trail: list[str] = []
-    one, two = what.split(", "), other.split(", ")
+    own, others = what.split(", "), other.split(", ")
     for end, common in ((0, lead), (-1, trail)):
-        while min(len(one), len(two)) > 1 and one[end] == two[end]:
-            common.append(one.pop(end))
-            two.pop(end)
-    return lead, (", ".join(one), ", ".join(two)), trail[::-1]
+        while min(len(own), len(others)) > 1 and own[end] == others[end]:
+            common.append(own.pop(end))
+            others.pop(end)
+    return lead, (", ".join(own), ", ".join(others)), trail[::-1]

@@ -98,11 +98,11 @@ class ScoredClaim:
             left = ", ".join(study.file_name for study, result in self.studies if not result)
             return self.claim.not_testable or f"no whole result of {left}"
         named = {"low": "lowest", "mean": "farthest", "high": "highest"}[self.end]
-        told = max(self.values, key=self._distance)
+        value = max(self.values, key=self._distance)
         if self.end != "mean":
-            told = (min if self.end == "low" else max)(self.values, key=lambda value: value.ours[self.end])
-        why = told.reason(self.end)
-        return why if len(self.values) == 1 else f"{len(self.values)} rows; {named} {told.what}: {why or 'no reason'}"
+            value = (min if self.end == "low" else max)(self.values, key=lambda each: each.ours[self.end])
+        why = value.reason(self.end)
+        return why if len(self.values) == 1 else f"{len(self.values)} rows; {named} {value.what}: {why or 'no reason'}"
 
     def _distance(self, value: ClaimValue) -> tuple[float, float]:
         printed, ours = value.printed[self.end], value.ours[self.end]

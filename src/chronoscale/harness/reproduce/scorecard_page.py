@@ -58,8 +58,8 @@ def sentences(card: Scorecard) -> tuple[str, str]:
     compared, claims = len(card.score.comparisons), claims_of(card)
     holding, turned = (len(card.score.of(verdict)) for verdict in ("holds", "reversed"))
     worst = max(card.score.of("reversed"), key=lambda row: row.fold, default=None)
-    told = worst and not any(claim.verdict == "reversed" for claim in claims)
-    most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst and told else ""
+    named = any(claim.verdict == "reversed" for claim in claims)  # the worst of them, before this
+    most = f", most of all {worst.what} ({number(worst.published, 3)} printed, {number(worst.ours, 3)} here)" if worst and not named else ""
     of_systems = (
         f"of {compared} printed {plural(compared, 'comparison')} {holding} {'holds' if holding == 1 else 'hold'} "
         f"and {turned} {'is' if turned == 1 else 'are'} reversed{most}"
