@@ -29,10 +29,7 @@ HELD = HeldOut(0.1, 0.2)  # of the snapshots, for validation and test
 
 
 def months(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split names into data sets of snapshots that are installed, and a note for each that is not.
-
-    For FlareDTDG's executed Figures 6 and 8.
-    """
+    """Split names into data sets of snapshots that are installed, and a note for each that is not, for FlareDTDG's executed studies."""
     return _at_hand(names, SnapshotSequence)
 
 
@@ -74,12 +71,12 @@ def converged(point: StudyPoint) -> dict[str, Any]:
     The next snapshot's degrees are predicted. `test` MSE of the best epoch's model, `naive` MSE of predictions that learn nothing, by name;
     `settled`: epochs up to the best; `epoch_steps`, and `targets` that an epoch trains on; `taken`: steps up to the end of the best epoch;
     `ended`: whether training ended before its most steps. Strategies whose window is all snapshots (`Windows.whole`) take a step an epoch.
-    Settings: `rate` of learning, `width`, `seed`, `length` (seconds of a snapshot), `steps` (the most), `patience` (steps without a better
+    Settings: `rate` of learning, `width`, `seed`, `length` (seconds of a snapshot; none where the data set has snapshots), `steps` (the most), `patience` (steps without a better
     validation, both in whole epochs of that strategy), `split`: of windows, 'whole' (FlareDTDG's Algorithm 1) or 'crossed', which trains on
     every snapshot, as its rivals do. Raises UserError as `chronoscale train`.
     """
     keys, most, patience = _experiment(point), point.setting("steps"), point.setting("patience")
-    steps = _steps(point.dataset, point.strategy, point.setting("length"), point.setting("split"))
+    steps = _steps(point.dataset, point.strategy, point.setting("split"), dict(point.settings).get("length"))
     keys["training"] |= {"patience": math.ceil(patience / steps)}
     done = execution.train(keys | {"epochs": math.ceil(most / steps), "seed": point.setting("seed")}, "flaredtdg", "mse")
     taken = sum(len(record.losses) for record in done.epochs[: done.settled])
@@ -99,8 +96,8 @@ def _experiment(point: StudyPoint) -> dict[str, Any]:
     data: dict[str, Any] = {"name": point.dataset}
     if "length" in of:  # events, cut into snapshots
         data["cut"] = {"width": of["length"]}
-        if point.strategy in windows.whole:
-            window["group_size"] = HELD.training_count(_snapshots(point.dataset, of["length"])) - 1
+    if point.strategy in windows.whole:
+        window["group_size"] = HELD.training_count(_snapshots(point.dataset, of.get("length"))) - 1
     task = {"task": "degrees", "validation": HELD.validation, "test": HELD.test, "learning_rate": of["rate"], "scale_learning_rate": False}
     model = {"name": bed().models.get(point.model, point.model), "hidden": of["width"], "layers": point.layers}
     return {"dataset": data, "model": model, "training": {**window, **task}, "strategies": [point.strategy], "ranks": [1]}
@@ -125,36 +122,32 @@ class Errors(NamedTuple):
 def against(points: Points, model: str, rival: str, split: str) -> Errors:
     """Return FlareDTDG's test errors over a rival's, for FlareDTDG's executed Tables 3, 4 and 6.
 
-    points: trained by `converged`. rival: a strategy. split: of FlareDTDG's windows, and of the rival's where it was trained with it.
+    points: trained by `converged`; those without a rival's of the same data and seed have no ratio. rival: a strategy. split: of FlareDTDG's windows, and of the rival's where it was trained with it.
     """
     alike = points.where(model=model, strategy="flaredtdg", split=split)
     theirs = points.where(model=model, strategy=rival, split=split) or points.where(model=model, strategy=rival)
     errors = {(one.dataset, one.seed): one.test for one in theirs}
     means = [float(np.mean(some.all(name))) if some else math.nan for name in ("taken", "targets", "settled") for some in (alike, theirs)]
-    return Errors([one.test / errors[one.dataset, one.seed] for one in alike], *means)
+    return Errors([one.test / errors[one.dataset, one.seed] for one in alike if (one.dataset, one.seed) in errors], *means)
 
 
 @cache
-def _snapshots(dataset: str, seconds: float) -> int:
-    events = catalogue.load(dataset)
-    if not isinstance(events, EventStream):
-        raise UserError(f"dataset '{dataset}': expected events")
-    return len(snapshots_by_width(events, seconds))
+def _snapshots(dataset: str, seconds: float | None) -> int:
+    """How many snapshots a data set has; events are cut into those of so many seconds."""
+    data = catalogue.load(dataset)
+    if isinstance(data, EventStream) and seconds is not None:
+        return len(snapshots_by_width(data, seconds))
+    if not isinstance(data, SnapshotSequence) or seconds is not None:
+        raise UserError(f"dataset '{dataset}': expected {'snapshots' if seconds is None else 'events'}")
+    return len(data)
 
 
 @cache
-def _steps(dataset: str, planner: str, seconds: float, split: str) -> int:
+def _steps(dataset: str, planner: str, split: str, seconds: float | None) -> int:
     """How many optimiser steps a strategy's first epoch has, of whichever model: counted in one."""
-    axes = {
-        "paper": "flaredtdg",
-        "dataset": dataset,
-        "model": "evolvegcn",
-        "strategy": planner,
-        "layers": 1,
-        "length": seconds,
-        "split": split,
-    }
-    keys = _experiment(StudyPoint.of({**axes, "width": 1, "rate": 0.001}))
+    axes = {"paper": "flaredtdg", "dataset": dataset, "model": "evolvegcn", "strategy": planner, "layers": 1, "split": split}
+    length = {} if seconds is None else {"length": seconds}
+    keys = _experiment(StudyPoint.of({**axes, **length, "width": 1, "rate": 0.001}))
     return len(execution.train(keys | {"epochs": 1}, "flaredtdg", "mse").epochs[0].losses)
 
 
