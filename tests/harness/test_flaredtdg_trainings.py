@@ -28,12 +28,28 @@ def test_a_training_is_a_run_of_its_settings() -> None:
         executed.training(point("rec_amazon_like", alpha=1.5, **width))
 
 
-@pytest.mark.parametrize(("name", "split", "steps"), [("esdg", "whole", 1), pytest.param(OURS, "crossed", 14, marks=pytest.mark.slow)])
-def test_a_training_to_convergence_is_bounded_in_steps(monkeypatch, name, split, steps) -> None:
-    """For real, on events in days: of 32 snapshots 22 train, in windows of eight, or in one; at most so many steps, in whole epochs."""
+@pytest.mark.parametrize(
+    ("dataset", "name", "split", "steps", "nodes"),
+    [
+        ("events_small", "esdg", "whole", 1, 1_153),
+        ("growth_small", "esdg", "whole", 1, 1_000),
+        pytest.param("events_small", OURS, "crossed", 14, 1_153, marks=pytest.mark.slow),
+    ],
+)
+def test_a_training_to_convergence_is_bounded_in_steps(monkeypatch, dataset, name, split, steps, nodes) -> None:
+    """For real, on events in days: of 32 snapshots 22 train, in windows of eight, or in one; at most so many steps, in whole epochs. So it
+    is of snapshots as they are."""
     inline_ranks(monkeypatch)
-    settings = {"length": 86_400, "split": split, "width": 4, "rate": 0.003, "seed": 1, "patience": 40, "steps": 15}
-    result = executed.converged(point("events_small", name, **settings))
-    assert result["epoch_steps"] == steps and result["targets"] == steps * 1_153, "a step predicts a snapshot's nodes"
+    settings = {"split": split, "width": 4, "rate": 0.003, "seed": 1, "patience": 40, "steps": 15}
+    length = {"length": 86_400} if dataset == "events_small" else {}
+    result = executed.converged(point(dataset, name, **settings, **length))
+    assert result["epoch_steps"] == steps and result["targets"] == steps * nodes, "a step predicts a snapshot's nodes"
     assert not result["ended"] and 1 <= result["settled"] <= -(-15 // steps) and result["taken"] == result["settled"] * steps
     assert 0 < result["test"] < 10 and "last value" in result["naive"]
+
+
+@pytest.mark.parametrize(("dataset", "length", "expected"), [("growth_small", 86_400, "events"), ("events_small", None, "snapshots")])
+def test_a_length_is_of_events_alone(dataset, length, expected) -> None:
+    settings = {"split": "whole", "width": 4, "rate": 0.003, "seed": 1, "patience": 40, "steps": 15}
+    with pytest.raises(UserError, match=f"dataset '{dataset}': expected {expected}"):
+        executed.converged(point(dataset, "esdg", **settings, **({} if length is None else {"length": length})))

@@ -71,9 +71,9 @@ def converged(point: StudyPoint) -> dict[str, Any]:
     The next snapshot's degrees are predicted. `test` MSE of the best epoch's model, `naive` MSE of predictions that learn nothing, by name;
     `settled`: epochs up to the best; `epoch_steps`, and `targets` that an epoch trains on; `taken`: steps up to the end of the best epoch;
     `ended`: whether training ended before its most steps. Strategies whose window is all snapshots (`Windows.whole`) take a step an epoch.
-    Settings: `rate` of learning, `width`, `seed`, `length` (seconds of a snapshot; none where the data set has snapshots), `steps` (the most), `patience` (steps without a better
-    validation, both in whole epochs of that strategy), `split`: of windows, 'whole' (FlareDTDG's Algorithm 1) or 'crossed', which trains on
-    every snapshot, as its rivals do. Raises UserError as `chronoscale train`.
+    Settings: `rate` of learning, `width`, `seed`, `length` (seconds of a snapshot, where data are events), `steps` (the most), `patience`
+    (steps without a better validation, both in whole epochs of that strategy), `split`: of windows, 'whole' (FlareDTDG's Algorithm 1) or
+    'crossed', which trains on every snapshot, as its rivals do. Raises UserError as `chronoscale train`.
     """
     keys, most, patience = _experiment(point), point.setting("steps"), point.setting("patience")
     steps = _steps(point.dataset, point.strategy, point.setting("split"), dict(point.settings).get("length"))
@@ -122,7 +122,8 @@ class Errors(NamedTuple):
 def against(points: Points, model: str, rival: str, split: str) -> Errors:
     """Return FlareDTDG's test errors over a rival's, for FlareDTDG's executed Tables 3, 4 and 6.
 
-    points: trained by `converged`; those without a rival's of the same data and seed have no ratio. rival: a strategy. split: of FlareDTDG's windows, and of the rival's where it was trained with it.
+    points: trained by `converged`; one without a rival's of the same data and seed has no ratio. rival: a strategy. split: of FlareDTDG's
+    windows, and of the rival's where it was trained with it.
     """
     alike = points.where(model=model, strategy="flaredtdg", split=split)
     theirs = points.where(model=model, strategy=rival, split=split) or points.where(model=model, strategy=rival)
