@@ -14,7 +14,7 @@ from chronoscale.harness.reproduce.conclusion_section import conclusion_section
 from chronoscale.harness.reproduce.pages import markdown, readable
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.study.expressions import filled, plural
-from chronoscale.harness.study.findings import set_aside
+from chronoscale.harness.study.findings import NEAR, set_aside
 from chronoscale.harness.study.results import CONCLUSIONS, StoredResult, load_result
 from chronoscale.harness.study.study_file import folder
 from chronoscale.reports.published import published
@@ -128,11 +128,11 @@ def _summaries(studies: Sequence[Study], results: Mapping[str, StoredResult]) ->
         several = dict.fromkeys(f"{one['device']}, {one['cores']} cores" for one in on)
         return " and ".join(several)
 
-    def near(share: float) -> str:
-        """How many rows are within this share of what is printed, of all with a printed number that they are not solved from."""
+    def near() -> str:
+        """How many rows are within NEAR times of what is printed, of all that have a printed number and are not set aside."""
         rows = [row for result in results.values() for row in result.findings.rows.to_dict("records") if not set_aside(row)]
         ratios = [float(ratio) for row in rows if (ratio := row.get("ratio")) == ratio and ratio is not None]
-        return f"{sum(abs(ratio - 1) <= share for ratio in ratios)} of {len(ratios)}"
+        return f"within {NEAR} times of a printed number: {sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)} of {len(ratios)}"
 
     return {"made": made, "partly_executed": partly_executed, "machines": machines, "near": near}
 

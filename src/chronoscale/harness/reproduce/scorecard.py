@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, inf, isclose, isfinite, isnan, log, nan
+from math import exp, inf, isclose, isfinite, isnan, log, nan, sqrt
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal, get_args
@@ -19,7 +19,7 @@ from chronoscale.harness.study.findings import AGREES, NEAR, UNKNOWN, set_aside
 from chronoscale.harness.study.results import StoredResult, load_result
 from chronoscale.reports.published import PAPERS
 
-OVER = " over "  # in what a row says of two systems, where 1 means that neither is better
+TIMES = (" over ", "speed-up", "speedup")  # in what a row says of two systems or settings, where 1 means that neither is better
 SHARE = ", share"  # how a row ends that says which part something is
 RANKED = 3  # comparisons at least, whose order says something
 
@@ -55,7 +55,7 @@ class ScoredRow:
     @property
     def compares(self) -> bool:
         """Whether the row says how many times one system or setting is another, in time, bytes or error; a share says no times."""
-        return OVER in self.what and not self.what.endswith(SHARE) and self.published > 0 and self.ours > 0
+        return any(words in self.what for words in TIMES) and not self.what.endswith(SHARE) and self.published > 0 and self.ours > 0
 
     @property
     def reason(self) -> str:
@@ -168,9 +168,9 @@ def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
 
 
 def _published(row: Mapping[Hashable, Any], ratio: float) -> float:
-    """Return the printed number that a row's ratio is of: its only one, or an end of its range; NaN where neither is."""
-    for end in ("", "_mean", "_high", "_low"):
-        printed, ours = (float(row.get(whose + end, nan)) for whose in ("published", "ours"))
-        if printed and isclose(ours / printed, ratio, rel_tol=1e-6):
-            return printed
-    return nan
+    """Return the printed number that a row's ratio is of: its only one, its mean, the geometric mean of its ends, an end; else NaN."""
+    printed = [float(row.get(f"published{end}", nan)) for end in ("", "_mean", "_high", "_low")]
+    ours = [float(row.get(f"ours{end}", nan)) for end in ("", "_mean", "_high", "_low")]
+    for ends in (printed, ours):
+        ends.append(sqrt(ends[2] * ends[3]) if ends[2] * ends[3] > 0 else nan)
+    return next((theirs for theirs, own in zip(printed, ours, strict=True) if theirs and isclose(own / theirs, ratio, rel_tol=1e-6)), nan)

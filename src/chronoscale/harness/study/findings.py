@@ -82,17 +82,18 @@ def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> di
     """Return a row of a study that has a published range and a range of ours: lowest, mean, highest, and ours over published as `ratio`.
 
     what: the row's label. printed: None where the paper prints none. ours: values of all points, NaN left out. why: reason of a difference.
-    The ratio is that of the means; of the highest where no mean is printed, of the lowest where that is all; NaN without both.
+    The ratio is that of the means; where no mean is printed the geometric mean of both ends' ratios, or that of the only end; else NaN.
     """
     known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
     mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}
     theirs = {end: getattr(printed, end) for end in ("low", "mean", "high")} if printed else {}
-    both = [end for end in ("mean", "high", "low") if theirs.get(end) is not None and end in mine]
+    ratios = {end: float(mine[end] / theirs[end]) for end in mine if theirs.get(end) is not None}
+    of = [ratios["mean"]] if "mean" in ratios else list(ratios.values())
     return {
         "what": what,
         **{f"published_{end}": NAN if theirs.get(end) is None else theirs[end] for end in ("low", "mean", "high")},
         **{f"ours_{end}": float(mine.get(end, NAN)) for end in ("low", "mean", "high")},
         "points": len(known),
-        "ratio": float(mine[both[0]] / theirs[both[0]]) if both else NAN,
+        "ratio": (of[0] if len(of) == 1 else float(np.sqrt(np.prod(of)))) if of else NAN,
         "why": why,
     }

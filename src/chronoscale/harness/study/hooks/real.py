@@ -150,7 +150,7 @@ def ablation(points: Points, free: Points, printed: Sequence[Range], steps: Sequ
             theirs = known.get(strategy)
             if ours or theirs:
                 assumed = FREE if table is free else ""
-                line = row(f"{strategy}, {variant} maps{_after(assumed)}", theirs, ours, NOT_PRINTED) | _aside(variant, assumed)
+                line = row(f"{strategy} over psg, {variant} maps{_after(assumed)}", theirs, ours, NOT_PRINTED) | _aside(variant, assumed)
                 if theirs:
                     line["why"] = why(theirs, variant, float(str(line["ratio"]))) if ours else ABSENT
                 line["why"] = settled(str(line["why"]), table.where(strategy=strategy, variant=variant))
