@@ -92,7 +92,7 @@ def test_no_other_row_is_harmed_by_staying_infinitely_far_or_by_what_counts_as_t
     (cause, _) = causes(lines(2.0, -0.1, 1.0), [run])
     assert cause.shown
     (cause, _) = causes(lines(2.0, 1.3, 1.0), [CounterfactualRun("a", "a at 1", "", [1.0, 1.37, 1.0])])
-    assert not cause.shown and cause.harms == 1 and "but 1 other row further off" in cause.sentence()
+    assert not cause.shown and cause.harms == 1 and "but takes 1 other row further off" in cause.sentence()
     (cause,) = causes(lines(2.0, 1.0, nan), [CounterfactualRun("a", "a at 1", "", [1.0, nan, nan])])
     assert not cause.shown and cause.harms == 1  # a row that is no more
 

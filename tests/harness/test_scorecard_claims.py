@@ -4,14 +4,17 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from command_line import command, one_line
 from pydantic import ValidationError
 
+from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.claim_section import bands_sentence, claim_band, claim_number, claim_words, holding_sentence, reason
+from chronoscale.harness.reproduce.claim_values import JointBand, joint_band
 from chronoscale.harness.reproduce.claims import claims_of
 from chronoscale.harness.reproduce.scorecard import scorecards
 from chronoscale.harness.study.findings import Findings, beside, row
@@ -76,8 +79,9 @@ def test_the_command_says_what_becomes_of_claims(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
     assert out.startswith(
-        "REAL: a reader may rely on 3 of its 4 claims, within 1.25 times of the printed: a over b, at least (1.50× printed, 1.20× here, "
-        "simulated); a over b, up to (4.00× printed, 4.00× here, simulated); bytes of a (50.00% printed, 50.00% here, counted). "
+        "REAL: a reader may rely on 2 of its 4 claims, within 1.25 times of the printed: a over b, up to (4.00× printed, 4.00× here, "
+        "simulated); bytes of a (50.00% printed, 50.00% here, counted); 1 agrees, but under a limit: a over b, at least (1.50× printed, "
+        "1.20× here, simulated; ours is of a over b, pubmed, the printed of a over b, cora, where ours is another). "
         "Of its other claims 1 not testable here; of 2 printed comparisons 1 holds and 0 are reversed.\n"
     )
     assert re.search(r"REAL +a over b, up to +4\.00× +4\.00× +holds +simulated +Figure 8 *\n", out)
@@ -87,7 +91,7 @@ def test_the_command_says_what_becomes_of_claims(results, capsys):
 
 
 def test_a_changed_row_changes_the_verdict_and_the_sentence(results, capsys):
-    change(results / "figure-8.json", 1, ours_low=0.8, ours_mean=0.8, ours_high=0.9)
+    change(results / "figure-8.json", 1, ours_low=0.8, ours_mean=0.8, ours_high=0.9, ratio=math.sqrt(0.4 * 0.3))
     change(results / "table-3.json", 0, ours=7.9, ratio=1.58)
     command("reproduce", "--into", "card.md")
     assert (
@@ -146,7 +150,7 @@ def test_agreement_under_a_limit_is_nothing_to_rely_on(results, monkeypatch, cap
     claiming(monkeypatch, *claims)
     command("reproduce", "--into", "card.md")
     assert (
-        "rely on none of its 4 claims; 3 agree, but under a limit: a over b, at least (1.50× printed, 1.20× here, simulated; on a CPU); a"
+        "rely on none of its 4 claims; 3 agree, but under a limit: a over b, at least (1.50× printed, 1.20× here, simulated; on a CPU; ours is"
     ) in capsys.readouterr().out
     change(results / "table-3.json", 0, ours=5.5, ratio=1.1)
     (claim,) = [each for each in claims_of(scorecards(Path("results"))[0]) if each.claim.measure == "saved"]
@@ -179,17 +183,23 @@ def test_a_quotient_names_once_what_both_rows_are_of(results, monkeypatch, what,
 def test_the_printed_number_within_our_band_is_said(results, monkeypatch):
     claim = CLAIMS[0].model_copy(update={"ours": (CLAIMS[0].ours[0].model_copy(update={"conclusion": "a over b"}),)})
     change(results / "figure-8.json", 1, ours_low=0.5, ours_mean=0.5, ours_high=0.5)
-    change(results / "figure-8.json", 0, ours_low=0.5, ours_mean=9.0, ours_high=9.0)
+    change(results / "figure-8.json", 0, ours_low=0.5, ours_mean=2.9, ours_high=2.9)
     claiming(monkeypatch, claim)
     least, most = claims_of(scorecards(Path("results"))[0])
-    assert (least.verdict, most.verdict, least.inside, most.inside) == ("reversed", "larger", True, True)
-    assert "the printed lies within our joint band; 2 rows; lowest" in reason(least)
+    assert (least.verdict, most.verdict, least.inside, most.inside) == ("reversed", "smaller", False, True), (
+        "4 is printed of the conclusion"
+    )
+    assert "the printed lies within our joint band; 2 rows; highest" in reason(most) and "band" not in reason(least)
     command("reproduce", "--into", "card.md")
     assert f"\n\n{bands_sentence([least, most])}\n\n" in Path("card.md").read_text()
-    assert bands_sentence([least, most]).startswith("Claims that do not hold and were drawn under joint assumptions: 2; the printed number")
-    assert "assumptions: 1; the printed number lies within the band of 1 of" in bands_sentence([least, replace(most, joint=None)])
-    assert "assumptions: 1; the printed number lies within the band of 0 of" in bands_sentence([replace(least, joint=(1.6, 9.0))])
-    assert "assumptions: 0;" in bands_sentence([replace(least, printed=0.5)]), "it holds"
+    assert bands_sentence([least, most]).startswith(
+        "Claims that do not hold and whose own number was drawn under joint assumptions: 1; the"
+    )
+    joint = most.joint
+    assert joint and "lies within the band of 1 of" in bands_sentence([least, replace(least, joint=None), most])
+    assert "lies within the band of 0 of" in bands_sentence([replace(most, joint=replace(joint, high=3.9))])
+    assert "assumptions: 0;" in bands_sentence([replace(most, joint=replace(joint, usual=3.7))]), "of another case than ours"
+    assert "assumptions: 0;" in bands_sentence([replace(most, printed=3.0, joint=replace(joint, printed=3.0))]), "it holds"
 
 
 def test_of_claims_of_the_other_sign_the_one_farthest_apart_gives_the_reason(results, monkeypatch):
@@ -229,7 +239,7 @@ def test_none_that_holds(results, capsys):
         ({"rows": "c over b"}, "claim 'it' of real: figure-8 has no row 'c over b'"),
         ({"rows": "a over b, *", "over": "c, *"}, "has no row 'c, cora', by which to divide 'a over b, cora'"),
         ({"study": "figure-99"}, "claim 'it' of real: no study figure-99"),
-        ({"conclusion": "b over a"}, "figure-8 has no conclusion that begins with 'b over a'"),
+        ({"conclusion": "b over a"}, "figure-8 has no conclusions that begin with 'b over a'"),
         ({"rows": "a over b, cora", "without": "cora"}, "has no row 'a over b, cora'"),
     ],
 )
@@ -270,7 +280,7 @@ def test_the_band_under_joint_assumptions(results, monkeypatch):
     ]
     claiming(monkeypatch, *claims)
     times, saved = claims_of(scorecards(Path("results"))[0])
-    assert times.joint == (0.5, 6.0) and saved.joint == (-1.0, pytest.approx(5 / 6))
+    assert times.joint == JointBand(0.5, 6.0, 4.0, 3.0) and saved.joint == JointBand(-1.0, pytest.approx(5 / 6), 0.75, pytest.approx(2 / 3))
     assert claim_band(times) == "2.00× to 4.00×; 0.500× to 6.00× of a middle case under joint assumptions"
     assert claim_words(times) == "it, on average" and claim_number(saved, -0.5) == "−50.00%"
     assert times.verdict == "reversed" and holding_sentence("real", [times]) == "REAL: a reader may rely on none of its 1 claim."
@@ -303,3 +313,36 @@ def test_claims_are_whole(wrong, told):
     Claim.model_validate(good)
     with pytest.raises(ValidationError, match=told):
         Claim.model_validate(good | wrong)
+
+
+def test_a_band_is_of_one_comparison() -> None:
+    """Not from the least of one to the most of another."""
+    lines = [{"what": f"a over {name}", "published": 2.0, "usual": 2.0, "low": 1.0, "high": 3.0} for name in "bc"]
+    result = SimpleNamespace(study="figure-8", findings=Findings(pd.DataFrame(), tables={"conclusions": pd.DataFrame(lines)}))
+    for conclusion, told in (("a over ", "2 conclusions that begin with 'a over '"), ("b", "no conclusions")):
+        with pytest.raises(UserError, match=f"it: figure-8 has {told}"):
+            joint_band("it", Evidence(study="figure-8", rows="*", conclusion=conclusion), result, CLAIMS[0])  # type: ignore[arg-type]
+    assert joint_band("it", Evidence(study="figure-8", rows="*", conclusion="a over c"), result, CLAIMS[0]).high == 3.0  # type: ignore[arg-type]
+
+
+def test_the_most_of_ours_may_be_of_a_row_without_a_printed_number(results, monkeypatch):
+    """A mean is of the rows that the paper prints, too."""
+    stored = json.loads((results / "figure-8.json").read_text())
+    stored["rows"].append({"what": "a over b, other", "ours_low": 7.0, "ours_mean": 8.0, "ours_high": 9.0, "points": 1, "why": "bare"})
+    (results / "figure-8.json").write_text(json.dumps(stored))
+    mean = CLAIMS[0].model_copy(update={"low": None, "high": None, "mean": 2.0})
+    claiming(monkeypatch, CLAIMS[0], mean)
+    least, most, middle = claims_of(scorecards(Path("results"))[0])
+    assert (least.ours, most.ours, most.verdict) == (1.2, 9.0, "larger") and "3 rows; highest a over b, other: bare" in reason(most)
+    assert (most.summed, middle.ours, len(middle.values)) == (4.0, pytest.approx((3.0 * 3 + 1.2 * 2) / 5), 2)
+
+
+def test_gains_of_both_signs_are_no_difference(results, monkeypatch):
+    evidence = Evidence(study="figure-8", rows="a over b, *")
+    claiming(monkeypatch, Claim(claim="AP", sentence="…", place="abstract", measure="gain", mean=0.04, ours=(evidence,)))
+    change(results / "figure-8.json", 0, ours_low=-0.2, ours_mean=-0.15, ours_high=-0.1)
+    for high, verdict in ((0.1, "smaller"), (-0.01, "reversed")):
+        change(results / "figure-8.json", 1, ours_low=-0.1, ours_mean=-0.02, ours_high=high)
+        (claim,) = claims_of(scorecards(Path("results"))[0])
+        assert (claim.verdict, claim.vanishes) == (verdict, verdict == "smaller") and claim.ours < 0
+        assert ("no difference here, gains of both signs; " in reason(claim)) == claim.vanishes

@@ -20,7 +20,7 @@ WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to
 def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     """Return which of a paper's claims a reader may rely on, one sentence. paper: its key, such as 'real'. claims: its, one at least."""
     agreeing = [claim for claim in claims if claim.verdict == "holds"]
-    holding, limited = [claim for claim in agreeing if not claim.claim.limit], [claim for claim in agreeing if claim.claim.limit]
+    holding, limited = ([claim for claim in agreeing if bool(claim.limit) == limited] for limited in (False, True))
     of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
     if holding:
         of += f", within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}"
@@ -45,12 +45,12 @@ def others_clause(claims: Sequence[ScoredClaim]) -> str:
 
 
 def bands_sentence(claims: Sequence[ScoredClaim]) -> str:
-    """Return of how many claims that do not hold the printed number lies within ours under joint assumptions."""
-    banded = [claim for claim in claims if claim.joint and claim.verdict != "holds"]
+    """Return of how many claims that do not hold, and have a band under joint assumptions, the printed number lies within that."""
+    banded = [claim for claim in claims if claim.judged_jointly and claim.verdict != "holds"]
     inside = sum(claim.inside for claim in banded)
     return (
-        f"Claims that do not hold and were drawn under joint assumptions: {len(banded)}; the printed number lies within the band of "
-        f"{inside} of them, where what is assumed decides."
+        f"Claims that do not hold and whose own number was drawn under joint assumptions: {len(banded)}; the printed number lies within "
+        f"the band of {inside} of them, where what is assumed decides."
     )
 
 
@@ -98,7 +98,7 @@ def claim_band(claim: ScoredClaim) -> str:
     if not claim.values:
         return MISSING
     low, high = (claim_number(claim, end) for end in claim.band)
-    ends = " to ".join(claim_number(claim, end) for end in claim.joint or ())
+    ends = " to ".join(claim_number(claim, end) for end in (claim.joint.low, claim.joint.high)) if claim.joint else ""
     joint = f"{ends} of a middle case under joint assumptions" if ends else ""
     return "; ".join(filter(None, [f"{low} to {high}" if low != high else "", joint])) or MISSING
 
@@ -115,11 +115,11 @@ def reason(claim: ScoredClaim) -> str:
     apart = abs(summed - claim.printed) > AGREES * abs(claim.printed)
     own = f"the printed rows themselves give {claim_number(claim, summed)}" if apart else ""
     inside = "the printed lies within our joint band" if claim.inside and claim.verdict != "holds" else ""
-    none = f"no difference here, within {AGREES:.0%} of none" if claim.vanishes else ""
+    none = f"no difference here, {'gains of both signs' if claim.both_signs else f'within {AGREES:.0%} of none'}" if claim.vanishes else ""
     why = claim.why if claim.verdict != "holds" else ""
-    return "; ".join(filter(None, [claim.claim.limit, none, inside, why, own, claim.claim.note]))
+    return "; ".join(filter(None, [claim.limit, none, inside, why, own, claim.claim.note]))
 
 
 def _briefly(claim: ScoredClaim) -> str:
-    made = "; ".join(filter(None, [claim.way, claim.claim.limit]))
+    made = "; ".join(filter(None, [claim.way, claim.limit]))
     return f"{claim_words(claim)} ({claim_number(claim, claim.printed)} printed, {claim_number(claim, claim.ours)} here, {made})"

@@ -32,6 +32,11 @@ class ClaimValue:
     why: str
     run: Cause | None = None
 
+    @property
+    def has_printed(self) -> bool:
+        """Whether the paper prints a number of it."""
+        return any(map(isfinite, self.printed.values()))
+
     def reason(self, end: End) -> str:
         """Return why ours differ at an end. What runs and the row say of one that has several points, and a mean in print, is of the mean:
         of another end the row's own reason is told as one of the mean, and what runs show is not."""
@@ -41,7 +46,10 @@ class ClaimValue:
 
 
 def values_of(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> list[ClaimValue]:
-    """Return the numbers of the rows that a claim names, of those that have one in print and of ours. Raises UserError for none."""
+    """Return the numbers of the rows that a claim names and we have, with or without one in print; of the nearest rivals those with one.
+
+    Raises UserError where none has a printed number.
+    """
     rows = {str(row["what"]): row for row in result.findings.rows.to_dict("records") if "what" in row}
     matching = [(words, rows[what]) for what in rows if (words := _words(evidence.rows, what)) is not None]
     matching = [(words, row) for words, row in matching if not evidence.without or evidence.without not in str(row["what"])]
@@ -57,9 +65,9 @@ def values_of(where: str, evidence: Evidence, result: StoredResult, claim: Claim
             if other not in rows:
                 raise UserError(f"{where}: {result.study} has no row '{other}', by which to divide '{row['what']}'")
             value = _divided(value, _value(rows[other], causes), saved=claim.measure == "saved")
-        if all(map(isfinite, value.ours.values())) and any(map(isfinite, value.printed.values())):
+        if all(map(isfinite, value.ours.values())) and (value.has_printed or not evidence.nearest):
             values.append((words[:-1], value))
-    if not values:
+    if not any(value.has_printed for _, value in values):
         raise UserError(f"{where}: {result.study} has '{evidence.rows}' in no row with a printed number and one of ours")
     if not evidence.nearest:
         return [value for _, value in values]
@@ -67,15 +75,28 @@ def values_of(where: str, evidence: Evidence, result: StoredResult, claim: Claim
     return [_lowest([value for of, value in values if of == group]) for group in groups]
 
 
-def joint_band(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> tuple[float, float]:
-    """Return the band of all conclusions that begin with these words, as the claim measures. Raises UserError for none."""
+@dataclass(frozen=True, slots=True)
+class JointBand:
+    """One comparison of a study under joint assumptions, as a claim measures: from the 5th to the 95th percentile of its draws.
+
+    printed: what the paper prints of it, NaN for nothing. usual: ours as assumed.
+    """
+
+    low: float
+    high: float
+    printed: float
+    usual: float
+
+
+def joint_band(where: str, evidence: Evidence, result: StoredResult, claim: Claim) -> JointBand:
+    """Return the band of the conclusion that begins with these words. Raises UserError for none, or for several."""
     table = result.findings.tables.get(CONCLUSIONS)
     lines = [] if table is None else table.to_dict("records")
     matching = [line for line in lines if str(line["what"]).startswith(evidence.conclusion)]
-    if not matching:
-        raise UserError(f"{where}: {result.study} has no conclusion that begins with '{evidence.conclusion}'")
-    low, high = min(float(line["low"]) for line in matching), max(float(line["high"]) for line in matching)
-    return (1 - 1 / low, 1 - 1 / high) if claim.measure == "saved" else (low, high)
+    if len(matching) != 1:
+        raise UserError(f"{where}: {result.study} has {len(matching) or 'no'} conclusions that begin with '{evidence.conclusion}'")
+    numbers = [float(matching[0].get(name, nan)) for name in ("low", "high", "published", "usual")]
+    return JointBand(*(1 - 1 / number for number in numbers)) if claim.measure == "saved" else JointBand(*numbers)
 
 
 def _words(pattern: str, what: str) -> tuple[str, ...] | None:

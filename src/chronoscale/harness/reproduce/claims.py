@@ -8,7 +8,7 @@ from math import inf, isfinite, log, nan
 from typing import Literal
 
 from chronoscale.errors import UserError
-from chronoscale.harness.reproduce.claim_values import ClaimValue, End, joint_band, values_of
+from chronoscale.harness.reproduce.claim_values import ClaimValue, End, JointBand, joint_band, values_of
 from chronoscale.harness.reproduce.registry import Study
 from chronoscale.harness.reproduce.scorecard import VERDICTS, Scorecard, ScoredRow, Verdict
 from chronoscale.harness.study.findings import AGREES, NEAR
@@ -24,8 +24,8 @@ class ScoredClaim:
     """One number that a paper claims, with ours.
 
     end: which of ours answers it, `high` for 'up to'. printed: the paper's number. values: those of the rows that the claim names, none
-    where it is not testable or its studies have not been run. joint: 5th and 95th percentile of ours under joint assumptions, of studies
-    that draw them. studies: where ours are, with their results.
+    where it is not testable or its studies have not been run; of a mean those that have a printed number. joint: one comparison of them
+    under joint assumptions, of studies that draw them. studies: where ours are, with their results.
     """
 
     paper: str
@@ -33,7 +33,7 @@ class ScoredClaim:
     end: End
     printed: float
     values: Sequence[ClaimValue] = ()
-    joint: tuple[float, float] | None = None
+    joint: JointBand | None = None
     studies: Sequence[tuple[Study, StoredResult | None]] = ()
 
     @property
@@ -44,7 +44,8 @@ class ScoredClaim:
     @property
     def summed(self) -> float:
         """What the paper prints of the same rows, put together in the same way; NaN where a row has no such number."""
-        return put_together([value.printed for value in self.values], self.end, [1] * len(self.values))
+        values = [value.printed for value in self.values if value.has_printed]
+        return put_together(values, self.end, [1] * len(values))
 
     @property
     def band(self) -> tuple[float, float]:
@@ -55,13 +56,15 @@ class ScoredClaim:
     @property
     def verdict(self) -> ClaimVerdict:
         """What became of the claim: a comparison by the rule of rows (a share that is saved as times as much, 1 / (1 - share)); another
-        number holds within NEAR, and is reversed where its sign is another."""
+        number holds within NEAR, and is reversed where its sign is another; gains of both signs are no difference."""
         if self.claim.not_testable:
             return "not testable here"
         if not self.values:
             return "not run"
         if self.claim.measure == "saved" or (self.claim.measure == "times" and self.ours > 0):
             return self._row(self.printed, self.ours).verdict
+        if self.both_signs:
+            return "smaller"
         if self.printed * self.ours <= 0:
             return "reversed"
         if self.fold <= NEAR:
@@ -72,12 +75,42 @@ class ScoredClaim:
     def vanishes(self) -> bool:
         """Whether the difference that is printed is none here."""
         compares = self.claim.measure in ("times", "saved") and self.verdict == "smaller"
-        return compares and abs(log(self._row(self.printed, self.ours).ours)) <= log(1 + AGREES)
+        return self.both_signs or (compares and abs(log(self._row(self.printed, self.ours).ours)) <= log(1 + AGREES))
+
+    @property
+    def both_signs(self) -> bool:
+        """Whether ours are gains of both signs, so that their mean says nothing of which is better."""
+        return self.claim.measure == "gain" and self.end == "mean" and self.band[0] < 0 < self.band[1]
+
+    @property
+    def limit(self) -> str:
+        """What ours is of, so that agreement says little: as the claim has it; or another case than the one that the paper's number is of,
+        where that case has another number here."""
+        return "; ".join(filter(None, [self.claim.limit, self._elsewhere]))
+
+    @property
+    def _elsewhere(self) -> str:
+        if self.end == "mean" or not self.values or self.verdict != "holds":
+            return ""
+        best = min if self.end == "low" else max
+        printed = [value for value in self.values if isfinite(value.printed[self.end])]
+        if len(printed) < 2:
+            return ""
+        theirs, ours = (best(some, key=key) for some, key in ((printed, lambda one: one.printed[self.end]), (self.values, self._ours)))
+        apart = self._fold(theirs.printed[self.end], theirs.ours[self.end]) > NEAR
+        return f"ours is of {ours.what}, the printed of {theirs.what}, where ours is another" if apart and theirs is not ours else ""
+
+    @property
+    def judged_jointly(self) -> bool:
+        """Whether ours under joint assumptions are of what the claim is of: both printed numbers agree, and both of ours are near."""
+        if self.joint is None or abs(self.joint.printed - self.printed) > AGREES * self.printed:
+            return False
+        return 0 < self._fold(self.joint.usual, self.ours) <= NEAR
 
     @property
     def inside(self) -> bool:
         """Whether the printed number lies within ours under joint assumptions."""
-        return self.joint is not None and self.joint[0] <= self.printed <= self.joint[1]
+        return self.joint is not None and self.judged_jointly and self.joint.low <= self.printed <= self.joint.high
 
     @property
     def fold(self) -> float:
@@ -100,9 +133,12 @@ class ScoredClaim:
         named = {"low": "lowest", "mean": "farthest", "high": "highest"}[self.end]
         value = max(self.values, key=self._distance)
         if self.end != "mean":
-            value = (min if self.end == "low" else max)(self.values, key=lambda each: each.ours[self.end])
+            value = (min if self.end == "low" else max)(self.values, key=self._ours)
         why = value.reason(self.end)
         return why if len(self.values) == 1 else f"{len(self.values)} rows; {named} {value.what}: {why or 'no reason'}"
+
+    def _ours(self, value: ClaimValue) -> float:
+        return value.ours[self.end]
 
     def _distance(self, value: ClaimValue) -> tuple[float, float]:
         printed, ours = value.printed[self.end], value.ours[self.end]
@@ -146,15 +182,17 @@ def _scored(card: Scorecard, claim: Claim) -> Iterator[ScoredClaim]:
     answered = len(whole) == len(names)
     values = [value for each in claim.ours for value in values_of(where, each, whole[each.study], claim)] if answered else []
     joint = next((joint_band(where, each, whole[each.study], claim) for each in claim.ours if each.conclusion), None) if answered else None
+    rated = [value for value in values if value.has_printed]
     if claim.in_rows:
-        printed = put_together([value.printed for value in values], claim.in_rows, [1] * len(values))
+        printed = put_together([value.printed for value in rated], claim.in_rows, [1] * len(rated))
         if answered and not isfinite(printed):
             raise UserError(f"{where}: not all rows that it names have a printed {claim.in_rows}")
-        yield ScoredClaim(card.paper, claim, claim.in_rows, printed, values, joint, studies)
+        of = rated if claim.in_rows == "mean" else values
+        yield ScoredClaim(card.paper, claim, claim.in_rows, printed, of, joint, studies)
     given: dict[End, float | None] = {"low": claim.low, "mean": claim.mean, "high": claim.high}
     for end, number in given.items():
         if number is not None:
-            yield ScoredClaim(card.paper, claim, end, number, values, joint, studies)
+            yield ScoredClaim(card.paper, claim, end, number, rated if end == "mean" else values, joint, studies)
     if claim.not_testable and not any(given.values()):
         yield ScoredClaim(card.paper, claim, "mean", nan)
 

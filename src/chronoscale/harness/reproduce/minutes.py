@@ -17,7 +17,7 @@ def minutes_sentence(runs: Sequence[tuple[Study, StoredResult]]) -> str:
     together = sum(result.minutes for _, result in runs)
     partial = sum(result.untimed > 0 for _, result in runs)
     name = f"{published(study.paper).name}'s {study.kind} {study.number}"
-    beside = f"; of {partial} only a part is among these, as an earlier run had left points without their time" if partial else ""
+    beside = f"; {partial} took longer than is counted, having taken up points that an earlier run had not timed" if partial else ""
     took = f"{'at least ' * (partial > 0)}{together:.0f} minutes"
     return (
         f"Making the {len(runs)} {plural(len(runs), 'result')} took {took}, one after another; the longest, {name}, "

@@ -44,13 +44,13 @@ A **claim** is a number of an abstract, an introduction or a conclusion or, of s
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
 the highest of them; under joint assumptions from the 5th to the 95th percentile of draws of all that is assumed, of one case in the
 middle of each comparison. A share that is saved is judged as a comparison of all with what is left; other numbers hold within {NEAR}
-times, and are reversed where their sign is another. What agrees **under a limit** does so on other data or another device than the claim is
-of, so that it says little.
+times, and are reversed where their sign is another; gains of both signs are no difference. What agrees **under a limit** does so on other
+data, another device or in another case than the claim is of, so that it says little.
 
 **Names** are of the papers: 1M4G is one machine with four GPUs. `real-g` and `real-l` are REAL's greedy and exact scheduler, `real-reuse`
 its reuse without either, `psg` neither; `real-g+-own` is a greedy one of ours, from whose schedule the exact one sets out; **solved** is a
-plan in which that ended within the paper's 10% of the shortest. `index`, `gpu-index` and `dist-index` are PGT-I's batches by index on one
-node, on one GPU and on many."""
+plan in which that ran, to within the paper's 10% of the shortest or until its time was up. `index`, `gpu-index` and `dist-index` are
+PGT-I's batches by index on one node, on one GPU and on many."""
 
 
 def sentences(card: Scorecard) -> tuple[str, str]:

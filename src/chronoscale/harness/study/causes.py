@@ -63,7 +63,7 @@ class Cause:
         if not self.cause:
             return f"{of} none brings it nearer"
         if self.costs:
-            return f"{of} none explains it; {to}, but {self.harms} other {plural(self.harms, 'row')} further off"
+            return f"{of} none explains it; {to}, but takes {self.harms} other {plural(self.harms, 'row')} further off"
         return f"{of} none closes half of the gap; nearest, {to}"
 
     def before(self, why: str) -> str:
