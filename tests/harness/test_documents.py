@@ -59,7 +59,7 @@ def test_pages_say_how_numbers_were_made_and_how_near_they_are(tmp_path, templat
     some[0] = replace(some[0], file=grids)
     monkeypatch.setattr(registry, "of", lambda paper: some)
     for name, way, rows in (
-        ("figure-8", "simulated", [beside("a", 8.0, 9.0, ""), beside("b", 8.0, 16.0, ""), beside("c", float("nan"), 1.0, "")]),
+        ("figure-8", "simulated", [beside("a", 8.0, 9.0, ""), beside("b", 8.0, 16.0, ""), beside("c", 8.0, 6.2, "")]),
         ("figure-14", "executed", [beside("a", 8.0, 8.0, SOLVED)]),
         ("table-1", "counted", [beside("a", 8.0, 8.0, "")]),
         ("table-3", "counted", [beside("a", 8.0, 4.0, "")]),
@@ -69,8 +69,8 @@ def test_pages_say_how_numbers_were_made_and_how_near_they_are(tmp_path, templat
         "{made('counted')}; {made('executed')} and parts of {partly_executed()}; {made('modelled')}; {near()}; {machines()}."
     )
     page, made = document("real", tmp_path), load_result(tmp_path / "real" / "figure-14.json").environment
-    assert "Tables 1 and 3; Figure 14 and parts of Figure 8; none; within 1.25 times of a printed number: 2 of 4; " in page
-    assert f"2 of 4; {made['device']}, {made['cores']} cores." in page
+    assert "Tables 1 and 3; Figure 14 and parts of Figure 8; none; within 1.25 times of a printed number: 2 of 5; " in page
+    assert f"2 of 5; {made['device']}, {made['cores']} cores." in page
     result = json.loads((tmp_path / "real" / "table-1.json").read_text())
     (tmp_path / "real" / "table-1.json").write_text(json.dumps({**result, "way": "executed", "environment": {"device": "X", "cores": "3"}}))
     again = document("real", tmp_path)

@@ -16,9 +16,9 @@ from chronoscale.harness.reproduce import registry
 from chronoscale.harness.reproduce.scorecard import NEAR, VERDICTS, Score, ScoredRow, scorecards
 from chronoscale.harness.reproduce.scorecard_html import html_page
 from chronoscale.harness.reproduce.scorecard_page import page
-from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside
+from chronoscale.harness.study.findings import SOLVED, UNKNOWN, Findings, beside, row
 from chronoscale.harness.study.results import store
-from chronoscale.reports.published import Claim, Evidence, published
+from chronoscale.reports.published import Claim, Evidence, Range, published
 
 ROOT = Path(__file__).parents[2]
 STUDY = registry.find("real", "figure", 8)
@@ -87,6 +87,20 @@ def results(tmp_path, monkeypatch):
     return Path("results/real/figure-8.json")
 
 
+def test_ranges_and_speed_ups_are_compared(results):
+    """Of a range without a mean both ends are: one that lies on the other side of 1 is reversed, though its highest is near 1."""
+    ranges = [row("a over b", Range(strategy="a", over="b", low=1.4, high=5.2), [0.63, 0.8, 0.98], "")]
+    ranges += [row("a over c", Range(strategy="a", over="c", low=1.4, high=5.2), [1.4, 9.0, 5.2], "")]
+    ranges += [
+        row(f"{what}", Range(strategy="a", over="b", mean=1.2), [1.0], "") for what in ("a test with a, speed-up", "I/O speedup", "MB")
+    ]
+    store("figure-8", "simulated", False, Path("results/real"), lambda: Findings(pd.DataFrame(ranges)))
+    ((_, _, score), _) = scorecards(Path("results"))[0].figures
+    assert [one.what for one in score.comparisons] == ["a over b", "a over c", "a test with a, speed-up", "I/O speedup"]
+    assert [one.verdict for one in score.comparisons] == ["reversed", "larger", "smaller", "smaller"]
+    assert score.comparisons[0].published == pytest.approx((1.4 * 5.2) ** 0.5) and score.near == 3
+
+
 def test_the_command_says_what_holds(results, capsys):
     command("reproduce", "--into", "card.md")
     out = capsys.readouterr().out
@@ -109,10 +123,8 @@ def test_the_page_says_how_long_it_took(results):
     for name, changed in (("figure-4", {"minutes": 30.26}), ("figure-8", {"minutes": 2.0}), ("table-3", {"minutes": 1.5, "untimed": 7})):
         path = results.with_name(f"{name}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-    minutes = (
-        "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; of 1 only a part is among"
-    )
-    assert f"\n\n{minutes} these, as an earlier run had left points without their time.\n\n" in page(scorecards(Path("results")))
+    minutes = "Making the 3 results took at least 34 minutes, one after another; the longest, REAL's figure 4, 30.3; 1 took longer than is"
+    assert f"\n\n{minutes} counted, having taken up points that an earlier run had not timed.\n\n" in page(scorecards(Path("results")))
     path.write_text(json.dumps({**json.loads(path.read_text()), "untimed": 0}))
     assert "took 34 minutes, one after another; the longest, REAL's figure 4, 30.3.\n\n" in page(scorecards(Path("results")))
 

@@ -132,7 +132,8 @@ def _summaries(studies: Sequence[Study], results: Mapping[str, StoredResult]) ->
         """How many rows are within NEAR times of what is printed, of all that have a printed number and are not set aside."""
         rows = [row for result in results.values() for row in result.findings.rows.to_dict("records") if not set_aside(row)]
         ratios = [float(ratio) for row in rows if (ratio := row.get("ratio")) == ratio and ratio is not None]
-        return f"within {NEAR} times of a printed number: {sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)} of {len(ratios)}"
+        close = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
+        return f"within {NEAR} times of a printed number: {close} of {len(ratios)}"
 
     return {"made": made, "partly_executed": partly_executed, "machines": machines, "near": near}
 
