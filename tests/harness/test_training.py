@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from command_line import command, killed_at, one_line
 from one_rank import wait_for_planes
 from planners import Slow, Uneasy, Wrong
 
-from chronoscale.errors import UserError
+from chronoscale.errors import MachineError, UserError
 from chronoscale.harness.keys import families
 from chronoscale.harness.runs import run_folder
 from chronoscale.harness.runs.training_record import result
@@ -249,6 +250,32 @@ def test_what_fails_in_the_control_plane(experiment, here, monkeypatch, capsys):
     monkeypatch.setattr(training.ControlPlane, "_preprocess", lambda self: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         command("train", experiment(epochs=99_999), "--strategy", "real-g")
+
+
+def test_a_control_plane_whose_ranks_are_lost_writes_nothing_more(experiment, monkeypatch, capsys):
+    """The next training may write there by then."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def late(self):
+        begun.set()
+        self.over.wait()
+        self._note("late", warn=False)
+        try:
+            self.publish(1, training.COLD.plan(self.work, self.ranks, self.rough))
+        finally:
+            ended.set()
+
+    def lost(*_: object, **__: object) -> None:
+        begun.wait()
+        raise MachineError("lost")
+
+    monkeypatch.setattr(training.ControlPlane, "_preprocess", late)
+    monkeypatch.setattr(training, "launch", lost)
+    command("train", experiment(epochs=12), "--strategy", "real-g", expect=1)
+    assert one_line(capsys).startswith("error: lost; 0 of 12 epochs are kept") and ended.wait(30)
+    folder = Path("runs/small-train-1/train")
+    assert not (folder / "control.json").exists()
+    assert [path.name for path in (folder / "plans").iterdir() if not path.name.startswith(".")] == ["000"]
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ FIRST = 2  # epochs of the first stage that the second one's forms are chosen by
 PROFILED = 3  # epochs that runtime statistics are taken from, after one to warm up
 ENOUGH = 8  # rows of an operation that a curve is fitted to
 LOOK_S = 0.02
-PLANE = "control plane"  # the thread; where training fails it ends by itself, and nobody waits for it
+PLANE = "control plane"  # the thread; where training fails it ends by itself, nobody waits for it, and it writes nothing more
 
 
 def serves(planner: Strategy) -> bool:
@@ -95,6 +95,9 @@ def train(
     try:
         with telling_what_is_kept(job):
             launch(job, ranks, folder, entry=ENTRY, is_stopped=lambda: plane.failure is not None)
+    except BaseException:
+        plane.abandoned = True
+        raise
     finally:
         plane.over.set()
     thread.join()
@@ -117,6 +120,7 @@ class ControlPlane:
         self.folder = Path(job.out)
         self.over = threading.Event()
         self.failure: BaseException | None = None
+        self.abandoned = False  # its ranks have failed: the folder may be another training's by now
         left = control(self.folder)
         self.activities, self.notes = left.activities, left.notes
         self.missed: tuple[str, str] | None = None
@@ -186,6 +190,8 @@ class ControlPlane:
                 stores = self._material.stores()
                 write_material(draft / "forms", stores, self._shipped)
                 self._shipped = {kind: set(store) for kind, store in stores.items()}
+        if self.abandoned:
+            raise TrainingEnded
         draft.rename(final)
 
     def _build(self, schedule: Schedule) -> None:
@@ -279,5 +285,7 @@ class ControlPlane:
         self._save()
 
     def _save(self) -> None:
+        if self.abandoned:
+            return
         left = Control(self.activities, self.notes, self.missed)
         write_text(self.folder / CONTROL, json.dumps(asdict(left), indent=1))
