@@ -256,13 +256,15 @@ def test_a_control_plane_whose_ranks_are_lost_writes_nothing_more(experiment, mo
     """The next training may write there by then."""
     begun, ended = threading.Event(), threading.Event()
 
-    def late(self):
+    def build(self, schedule):
         begun.set()
         self.over.wait()
-        self._note("late", warn=False)
+
+    def late(self):
         try:
             self.publish(1, training.COLD.plan(self.work, self.ranks, self.rough))
         finally:
+            self._note("late", warn=False)
             ended.set()
 
     def lost(*_: object, **__: object) -> None:
@@ -270,6 +272,7 @@ def test_a_control_plane_whose_ranks_are_lost_writes_nothing_more(experiment, mo
         raise MachineError("lost")
 
     monkeypatch.setattr(training.ControlPlane, "_preprocess", late)
+    monkeypatch.setattr(training.ControlPlane, "_build", build)
     monkeypatch.setattr(training, "launch", lost)
     command("train", experiment(epochs=12), "--strategy", "real-g", expect=1)
     assert one_line(capsys).startswith("error: lost; 0 of 12 epochs are kept") and ended.wait(30)
