@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -318,12 +319,15 @@ def test_claims_are_whole(wrong, told):
 
 def test_a_band_is_of_one_comparison() -> None:
     """Not from the least of one to the most of another."""
-    lines = [{"what": f"a over {name}", "published": 2.0, "usual": 2.0, "low": 1.0, "high": 3.0} for name in "bc"]
+    lines = [{"what": f"a over {name}", "published": of, "usual": 2.0, "low": 1.0, "high": 3.0} for name, of in (("b", None), ("c", "2"))]
     result = SimpleNamespace(study="figure-8", findings=Findings(pd.DataFrame(), tables={"conclusions": pd.DataFrame(lines)}))
     for conclusion, told in (("a over ", "2 conclusions that begin with 'a over '"), ("b", "no conclusions")):
         with pytest.raises(UserError, match=f"it: figure-8 has {told}"):
             joint_band("it", Evidence(study="figure-8", rows="*", conclusion=conclusion), result, CLAIMS[0])  # type: ignore[arg-type]
-    assert joint_band("it", Evidence(study="figure-8", rows="*", conclusion="a over c"), result, CLAIMS[0]).high == 3.0  # type: ignore[arg-type]
+    for name, printed in (("b", nan), ("c", 2.0)):
+        one = Evidence(study="figure-8", rows="*", conclusion=f"a over {name}")
+        band = joint_band("it", one, result, CLAIMS[0])  # type: ignore[arg-type]
+        assert (band.high, band.printed) == (3.0, pytest.approx(printed, nan_ok=True))
 
 
 def test_the_most_of_ours_may_be_of_a_row_without_a_printed_number(results, monkeypatch):

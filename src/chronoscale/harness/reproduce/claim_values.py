@@ -95,7 +95,8 @@ def joint_band(where: str, evidence: Evidence, result: StoredResult, claim: Clai
     matching = [line for line in lines if str(line["what"]).startswith(evidence.conclusion)]
     if len(matching) != 1:
         raise UserError(f"{where}: {result.study} has {len(matching) or 'no'} conclusions that begin with '{evidence.conclusion}'")
-    numbers = [float(matching[0].get(name, nan)) for name in ("low", "high", "published", "usual")]
+    known = (matching[0].get(name) for name in ("low", "high", "published", "usual"))
+    numbers = [nan if number is None else float(number) for number in known]
     return JointBand(*(1 - 1 / number for number in numbers)) if claim.measure == "saved" else JointBand(*numbers)
 
 
