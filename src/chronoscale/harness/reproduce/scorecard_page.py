@@ -29,16 +29,17 @@ PRINTED = "What became of all that they print?"
 REVERSED = "What is reversed?"
 RULED = "By which rule?"
 SHOWN_AS = {"shown": "cause shown", "conjecture": "conjecture", "not established": "no cause"}  # columns
-RULES = f"""A **comparison** is a row that says how many times one system or setting is another (“a over b”), in time, bytes or error.
-Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 and within {NEAR} times of the printed; else it is
+RULES = f"""A **comparison** is a row that says how many times one system or setting is another (“a over b”, “speed-up”), in time, bytes or
+error. Within {AGREES:.0%} of 1 neither is better. It **holds** on the same side of 1 and within {NEAR} times of the printed; else it is
 **smaller** or **larger** than printed, by its distance from 1, or **reversed**, on the other side. The **fold** of a row is max(r,
-1/r), r ours over the printed; of several their geometric mean. **Order** is Kendall's τ-b between printed and our comparisons of a figure
+1/r), r ours over the printed, of the means, of a range without a mean the geometric mean of both ends; of several rows their geometric
+mean. **Order** is Kendall's τ-b between printed and our comparisons of a figure
 that has {RANKED} or more, of a paper the median of its figures': 1 for the same order, 0 for none. Of rows beyond {NEAR} times a
 **cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
 and takes no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that
 two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that the row has and no such
-run shows; for the others **no cause** is established. Rows that assume otherwise than the study does, or were made from the printed
-number, are left out.
+run shows; for the others **no cause** is established. Left out are rows that assume otherwise than the study does, were made from printed numbers
+or by a reading that gives them, and printed bounds that ours keeps.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
 Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
