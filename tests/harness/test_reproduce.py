@@ -140,6 +140,8 @@ def test_a_row_has_the_ends_and_the_ratio_of_what_both_have():
     assert row("x", Range(strategy="a", over="b", low=1, high=4), [2.0, 3.0, 8.0], "")["ratio"] == 2.0
     assert row("x", Range(strategy="a", over="b", low=1, high=4), [0.5, 8.0], "")["ratio"] == pytest.approx(1), "both ends, as times"
     assert row("x", Range(strategy="a", over="b", high=4), [2.0, 6.0], "")["ratio"] == 1.5
+    signs = [row("x", Range(strategy="a", over="b", low=1, high=4), ours, "")["ratio"] for ours in ([-4.0, -1.0], [-1.0, 2.0], [0.0, 4.0])]
+    assert signs == [-4.0, -1.0, 0.0], "another sign is no agreement"
     assert row("x", Range(strategy="a", quantity="share", low=2), [3.0], "")["ratio"] == 1.5
     assert np.isnan(row("x", None, [3.0], "")["ratio"]) and np.isnan(row("x", full and None, [], "")["ours_mean"])
 

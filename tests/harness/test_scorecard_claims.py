@@ -342,12 +342,24 @@ def test_the_most_of_ours_may_be_of_a_row_without_a_printed_number(results, monk
     assert (most.summed, middle.ours, len(middle.values)) == (4.0, pytest.approx((3.0 * 3 + 1.2 * 2) / 5), 2)
 
 
-def test_gains_of_both_signs_are_no_difference(results, monkeypatch):
+def test_gains_of_both_signs_say_little(results, monkeypatch):
     evidence = Evidence(study="figure-8", rows="a over b, *")
     claiming(monkeypatch, Claim(claim="AP", sentence="…", place="abstract", measure="gain", mean=0.04, ours=(evidence,)))
     change(results / "figure-8.json", 0, ours_low=-0.2, ours_mean=-0.15, ours_high=-0.1)
-    for high, verdict in ((0.1, "smaller"), (-0.01, "reversed")):
+    for high, limit in ((0.1, "gains of both signs"), (-0.01, "")):
         change(results / "figure-8.json", 1, ours_low=-0.1, ours_mean=-0.02, ours_high=high)
         (claim,) = claims_of(scorecards(Path("results"))[0])
-        assert (claim.verdict, claim.vanishes) == (verdict, verdict == "smaller") and claim.ours < 0
-        assert ("no difference here, gains of both signs; " in reason(claim)) == claim.vanishes
+        assert (claim.verdict, claim.limit) == ("reversed", limit) and reason(claim).startswith(limit)
+
+
+def test_a_printed_extreme_is_of_a_case(results, monkeypatch):
+    """Ours is a row that is not printed, or that has the same number in print, or the lowest of rivals beside another one's number."""
+    change(results / "figure-8.json", 0, ours_low=1.0, ours_mean=1.2, ours_high=1.2)
+    change(results / "figure-8.json", 1, published_high=None, published_low=None, ours_high=4.0)
+    claiming(monkeypatch, CLAIMS[0].model_copy(update={"low": None}))
+    (most,) = claims_of(scorecards(Path("results"))[0])
+    assert most.verdict == "holds" and most.limit.startswith("ours is of a over b, pubmed, the printed of a over b, cora, where")
+    change(results / "figure-8.json", 1, published_high=4.0, published_low=2.0)
+    assert not claims_of(scorecards(Path("results"))[0])[0].limit
+    values = [replace(value, printed_of="c over b") for value in most.values]
+    assert "the printed of c over b, where" in replace(most, values=values).limit

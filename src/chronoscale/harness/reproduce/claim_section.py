@@ -20,7 +20,7 @@ WORDS: dict[End, str] = {"low": "at least", "mean": "on average", "high": "up to
 def holding_sentence(paper: str, claims: Sequence[ScoredClaim]) -> str:
     """Return which of a paper's claims a reader may rely on, one sentence. paper: its key, such as 'real'. claims: its, one at least."""
     agreeing = [claim for claim in claims if claim.verdict == "holds"]
-    holding, limited = ([claim for claim in agreeing if bool(claim.limit) == limited] for limited in (False, True))
+    holding, limited = ([claim for claim in agreeing if bool(claim.limit) == has] for has in (False, True))
     of = f"{published(paper).name}: a reader may rely on {len(holding) or 'none'} of its {len(claims)} {plural(len(claims), 'claim')}"
     if holding:
         of += f", within {NEAR} times of the printed: {'; '.join(map(_briefly, holding))}"
@@ -115,7 +115,7 @@ def reason(claim: ScoredClaim) -> str:
     apart = abs(summed - claim.printed) > AGREES * abs(claim.printed)
     own = f"the printed rows themselves give {claim_number(claim, summed)}" if apart else ""
     inside = "the printed lies within our joint band" if claim.inside and claim.verdict != "holds" else ""
-    none = f"no difference here, {'gains of both signs' if claim.both_signs else f'within {AGREES:.0%} of none'}" if claim.vanishes else ""
+    none = f"no difference here, within {AGREES:.0%} of none" if claim.vanishes else ""
     why = claim.why if claim.verdict != "holds" else ""
     return "; ".join(filter(None, [claim.limit, none, inside, why, own, claim.claim.note]))
 

@@ -23,6 +23,7 @@ class ClaimValue:
     """Number of one row, or of a row over another: low, mean and high of ours and of what the paper prints, NaN for what is not known.
 
     points: of ours, by which means are weighted. why: the row's own reason. run: what counterfactual runs show of it, None without any.
+    printed_of: the row whose printed number it has, '' for its own.
     """
 
     what: str
@@ -31,6 +32,7 @@ class ClaimValue:
     points: float
     why: str
     run: Cause | None = None
+    printed_of: str = ""
 
     @property
     def has_printed(self) -> bool:
@@ -122,7 +124,7 @@ def _value(row: Mapping[Hashable, Any], causes: Mapping[str, Cause]) -> ClaimVal
 def _lowest(values: Sequence[ClaimValue]) -> ClaimValue:
     """Return the row with the lowest number of ours, beside the lowest printed one, which may be another row's."""
     ours, printed = min(values, key=lambda value: value.ours["mean"]), min(values, key=lambda value: value.printed["mean"])
-    return ClaimValue(ours.what, ours.ours, printed.printed, ours.points, ours.why, ours.run)
+    return ClaimValue(ours.what, ours.ours, printed.printed, ours.points, ours.why, ours.run, printed.what)
 
 
 def _ends(row: Mapping[Hashable, Any], whose: str) -> dict[End, float]:

@@ -56,15 +56,13 @@ class ScoredClaim:
     @property
     def verdict(self) -> ClaimVerdict:
         """What became of the claim: a comparison by the rule of rows (a share that is saved as times as much, 1 / (1 - share)); another
-        number holds within NEAR, and is reversed where its sign is another; gains of both signs are no difference."""
+        number holds within NEAR, and is reversed where its sign is another."""
         if self.claim.not_testable:
             return "not testable here"
         if not self.values:
             return "not run"
         if self.claim.measure == "saved" or (self.claim.measure == "times" and self.ours > 0):
             return self._row(self.printed, self.ours).verdict
-        if self.both_signs:
-            return "smaller"
         if self.printed * self.ours <= 0:
             return "reversed"
         if self.fold <= NEAR:
@@ -75,18 +73,14 @@ class ScoredClaim:
     def vanishes(self) -> bool:
         """Whether the difference that is printed is none here."""
         compares = self.claim.measure in ("times", "saved") and self.verdict == "smaller"
-        return self.both_signs or (compares and abs(log(self._row(self.printed, self.ours).ours)) <= log(1 + AGREES))
-
-    @property
-    def both_signs(self) -> bool:
-        """Whether ours are gains of both signs, so that their mean says nothing of which is better."""
-        return self.claim.measure == "gain" and self.end == "mean" and self.band[0] < 0 < self.band[1]
+        return compares and abs(log(self._row(self.printed, self.ours).ours)) <= log(1 + AGREES)
 
     @property
     def limit(self) -> str:
-        """What ours is of, so that agreement says little: as the claim has it; or another case than the one that the paper's number is of,
-        where that case has another number here."""
-        return "; ".join(filter(None, [self.claim.limit, self._elsewhere]))
+        """What ours is of, so that it says little: as the claim has it; gains of both signs; another case than the one that the paper's
+        number is of, where that case has another number here."""
+        mixed = self.claim.measure == "gain" and self.end == "mean" and self.band[0] < 0 < self.band[1]
+        return "; ".join(filter(None, [self.claim.limit, "gains of both signs" * mixed, self._elsewhere]))
 
     @property
     def _elsewhere(self) -> str:
@@ -94,18 +88,21 @@ class ScoredClaim:
             return ""
         best = min if self.end == "low" else max
         printed = [value for value in self.values if isfinite(value.printed[self.end])]
-        if len(printed) < 2:
+        if not printed:
             return ""
         theirs, ours = (best(some, key=key) for some, key in ((printed, lambda one: one.printed[self.end]), (self.values, self._ours)))
-        apart = self._fold(theirs.printed[self.end], theirs.ours[self.end]) > NEAR
-        return f"ours is of {ours.what}, the printed of {theirs.what}, where ours is another" if apart and theirs is not ours else ""
+        same = self._fold(theirs.printed[self.end], ours.printed[self.end])
+        if 0 < same <= 1 + AGREES or self._fold(theirs.printed[self.end], theirs.ours[self.end]) <= NEAR:
+            return ""
+        return f"ours is of {ours.what}, the printed of {theirs.printed_of or theirs.what}, where ours is another"
 
     @property
     def judged_jointly(self) -> bool:
         """Whether ours under joint assumptions are of what the claim is of: both printed numbers agree, and both of ours are near."""
-        if self.joint is None or abs(self.joint.printed - self.printed) > AGREES * self.printed:
-            return False
-        return 0 < self._fold(self.joint.usual, self.ours) <= NEAR
+        joint = self.joint
+        return joint is not None and all(
+            0 < self._fold(*both) <= near for both, near in (((self.printed, joint.printed), 1 + AGREES), ((joint.usual, self.ours), NEAR))
+        )
 
     @property
     def inside(self) -> bool:

@@ -169,8 +169,11 @@ def _rows(study: Study, result: StoredResult) -> Iterator[ScoredRow]:
 
 def _published(row: Mapping[Hashable, Any], ratio: float) -> float:
     """Return the printed number that a row's ratio is of: its only one, its mean, the geometric mean of its ends, an end; else NaN."""
-    printed = [float(row.get(f"published{end}", nan)) for end in ("", "_mean", "_high", "_low")]
-    ours = [float(row.get(f"ours{end}", nan)) for end in ("", "_mean", "_high", "_low")]
-    for ends in (printed, ours):
-        ends.append(sqrt(ends[2] * ends[3]) if ends[2] * ends[3] > 0 else nan)
+    printed, ours = (_numbers(row, whose) for whose in ("published", "ours"))
     return next((theirs for theirs, own in zip(printed, ours, strict=True) if theirs and isclose(own / theirs, ratio, rel_tol=1e-6)), nan)
+
+
+def _numbers(row: Mapping[Hashable, Any], whose: str) -> list[float]:
+    """A row's number, mean, geometric mean of both ends, and ends; NaN for those that it has not."""
+    single, mean, high, low = (float(row.get(whose + end, nan)) for end in ("", "_mean", "_high", "_low"))
+    return [single, mean, sqrt(low * high) if low > 0 and high > 0 else nan, high, low]

@@ -38,15 +38,15 @@ that has {RANKED} or more, of a paper the median of its figures': 1 for the same
 **cause shown** is one changed assumption, within a range that was stated before, which closes half of the gap on a log scale in a run
 and takes no other row of the study further off (by {AGREES:.0%} or more, and beyond {NEAR} times); rows are judged one by one, so that
 two may be explained by different values of one assumption, and some by chance; a **conjecture** is a reason that the row has and no such
-run shows; for the others **no cause** is established. Left out are rows that assume otherwise than the study does, were made from printed numbers
-or by a reading that gives them, and printed bounds that ours keeps.
+run shows; for the others **no cause** is established. Left out are rows that assume otherwise than the study does, were made from
+printed numbers or by a reading that gives them, and printed bounds that ours keeps.
 
 A **claim** is a number of an abstract, an introduction or a conclusion or, of such a sentence without one, of the rows that it sums up.
-Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else their mean. Its **band** reaches from the lowest to
-the highest of them; under joint assumptions from the 5th to the 95th percentile of draws of all that is assumed, of one case in the
-middle of each comparison. A share that is saved is judged as a comparison of all with what is left; other numbers hold within {NEAR}
-times, and are reversed where their sign is another; gains of both signs are no difference. What agrees **under a limit** does so on other
-data, another device or in another case than the claim is of, so that it says little.
+Ours is, of the same rows, the lowest for “at least”, the highest for “up to”, else the mean of those that are printed. Its **band**
+reaches from the lowest to the highest of them; under joint assumptions from the 5th to the 95th percentile of draws of all that is
+assumed, of one case in the middle of each comparison. A share that is saved is judged as a comparison of all with what is left; other
+numbers hold within {NEAR} times, and are reversed where their sign is another. What agrees **under a limit** does so on other data,
+another device or in another case than the claim is of, or in the mean of gains of both signs, so that it says little.
 
 **Names** are of the papers: 1M4G is one machine with four GPUs. `real-g` and `real-l` are REAL's greedy and exact scheduler, `real-reuse`
 its reuse without either, `psg` neither; `real-g+-own` is a greedy one of ours, from whose schedule the exact one sets out; **solved** is a

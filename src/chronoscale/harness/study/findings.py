@@ -28,7 +28,7 @@ NEAR = 1.25  # times the published, or a part of it: counted as the same
 
 
 def set_aside(row: Mapping[Any, Any]) -> bool:
-    """Return whether a study's row says nothing of how near ours is to the published: it assumes otherwise, or is made from it."""
+    """Return whether a row says nothing of how near ours is to the published: it assumes otherwise, is made from it, or keeps a bound."""
     reason = row.get(ASIDE)  # NaN where a table has no reason for it
     return (isinstance(reason, str) and reason != "") or str(row.get("why")).startswith(SOLVED)
 
@@ -82,7 +82,8 @@ def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> di
     """Return a row of a study that has a published range and a range of ours: lowest, mean, highest, and ours over published as `ratio`.
 
     what: the row's label. printed: None where the paper prints none. ours: values of all points, NaN left out. why: reason of a difference.
-    The ratio is that of the means; where no mean is printed the geometric mean of both ends' ratios, or that of the only end; else NaN.
+    The ratio is that of the means; where no mean is printed the geometric mean of both ends' ratios (the less one, if that is not above
+    0), or that of the only end; else NaN.
     """
     known = np.asarray([value for value in ours if np.isfinite(value)], np.float64)
     mine = {"low": known.min(), "mean": known.mean(), "high": known.max()} if len(known) else {}
@@ -94,6 +95,6 @@ def row(what: str, printed: Range | None, ours: Sequence[float], why: str) -> di
         **{f"published_{end}": NAN if theirs.get(end) is None else theirs[end] for end in ("low", "mean", "high")},
         **{f"ours_{end}": float(mine.get(end, NAN)) for end in ("low", "mean", "high")},
         "points": len(known),
-        "ratio": (of[0] if len(of) == 1 else float(np.sqrt(np.prod(of)))) if of else NAN,
+        "ratio": NAN if not of else of[0] if len(of) == 1 else float(np.sqrt(np.prod(of))) if min(of) > 0 else min(of),
         "why": why,
     }

@@ -45,7 +45,9 @@ class Row(Repeated):
     range: Expression = None
     ours: Expression = None
     part: Expression = Field(None, description="expression: which part of the printed data `ours` is of; it leaves no ratio")
-    aside: Expression = Field(None, description="expression: why the row is not scored: what it assumes otherwise, or is made from")
+    aside: Expression = Field(
+        None, description="expression: why the row is not scored: what it assumes otherwise, is made from, a bound that it keeps"
+    )
     why: str = Field("", description="template; sees `ours` and `ratio`")
     line: Mapping[str, Expression] = Field({}, description="further columns -> expression")
 

@@ -49,8 +49,7 @@ def published_maps(strategy: str) -> str:
 def ratio_to(printed: Range, ours: Sequence[float]) -> float:
     """Return ours over the published, as a row of a study has it, for a reason in REAL's Figure 2.
 
-    printed: the published range; ours: values of all points, of which NaN is left out. The ratio is that of the means; of the highest where
-    no mean is printed, of the lowest where that is all; NaN without both.
+    printed: the published range; ours: values of all points, of which NaN is left out.
     """
     return float(str(row("", printed, ours, "")["ratio"]))
 

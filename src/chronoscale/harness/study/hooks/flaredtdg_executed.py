@@ -76,7 +76,7 @@ def converged(point: StudyPoint) -> dict[str, Any]:
     'crossed', which trains on every snapshot, as its rivals do. Raises UserError as `chronoscale train`.
     """
     keys, most, patience = _experiment(point), point.setting("steps"), point.setting("patience")
-    steps = _steps(point.dataset, point.strategy, point.setting("split"), dict(point.settings).get("length"))
+    steps = _steps(point.dataset, point.strategy, point.setting("split"), point.setting("length", None))
     keys["training"] |= {"patience": math.ceil(patience / steps)}
     done = execution.train(keys | {"epochs": math.ceil(most / steps), "seed": point.setting("seed")}, "flaredtdg", "mse")
     taken = sum(len(record.losses) for record in done.epochs[: done.settled])
@@ -122,14 +122,14 @@ class Errors(NamedTuple):
 def against(points: Points, model: str, rival: str, split: str) -> Errors:
     """Return FlareDTDG's test errors over a rival's, for FlareDTDG's executed Tables 3, 4 and 6.
 
-    points: trained by `converged`; one without a rival's of the same data and seed has no ratio. rival: a strategy. split: of FlareDTDG's
-    windows, and of the rival's where it was trained with it.
+    points: trained by `converged`; without the rival there are no ratios. rival: a strategy. split: of FlareDTDG's windows, and of the
+    rival's where it was trained with it.
     """
     alike = points.where(model=model, strategy="flaredtdg", split=split)
     theirs = points.where(model=model, strategy=rival, split=split) or points.where(model=model, strategy=rival)
     errors = {(one.dataset, one.seed): one.test for one in theirs}
     means = [float(np.mean(some.all(name))) if some else math.nan for name in ("taken", "targets", "settled") for some in (alike, theirs)]
-    return Errors([one.test / errors[one.dataset, one.seed] for one in alike if (one.dataset, one.seed) in errors], *means)
+    return Errors([one.test / errors[one.dataset, one.seed] for one in alike] if theirs else [], *means)
 
 
 @cache

@@ -84,6 +84,8 @@ def train(
         (folder / part).mkdir(parents=True, exist_ok=True)
     item = Item("train", str(plan_folder(folder, 0) / "schedule.parquet"), str(data), experiment.hyper)
     job = make_training(experiment, item, folder)
+    for draft in (folder / "plans").glob(".*"):  # of a training that was killed or lost
+        shutil.rmtree(draft, ignore_errors=True)
     plane = ControlPlane(experiment, planner, work, job, ranks, rough_costs())
     if newest_plan(folder) >= 0 and Schedule.load(plan_folder(folder, 0) / "schedule.parquet").ranks != ranks:
         shutil.rmtree(folder / "plans")  # the stages begin anew on another number of ranks
@@ -96,7 +98,7 @@ def train(
         with telling_what_is_kept(job):
             launch(job, ranks, folder, entry=ENTRY, is_stopped=lambda: plane.failure is not None)
     except BaseException:
-        plane.abandoned = True
+        plane.abandon()
         raise
     finally:
         plane.over.set()
@@ -120,7 +122,7 @@ class ControlPlane:
         self.folder = Path(job.out)
         self.over = threading.Event()
         self.failure: BaseException | None = None
-        self.abandoned = False  # its ranks have failed: the folder may be another training's by now
+        self._abandoned, self._writing = False, threading.Lock()
         left = control(self.folder)
         self.activities, self.notes = left.activities, left.notes
         self.missed: tuple[str, str] | None = None
@@ -143,11 +145,18 @@ class ControlPlane:
         except TrainingEnded:
             pass  # `close` says what that came to
         except (UserError, MachineError) as error:
+            if self._abandoned:
+                return
             self._stopped = str(error)
             stage = STAGES[newest_plan(self.folder) + 1]
             self._note(f"stage '{stage}' was not reached, training went on with the schedule it had: {error}")
         except BaseException as error:  # handed to the thread that waits for the ranks
             self.failure = error
+
+    def abandon(self) -> None:
+        """Write nothing more: the ranks have failed, and the folder may be another training's by now."""
+        with self._writing:
+            self._abandoned = True
 
     def close(self) -> None:
         """Note, after the last epoch, that the requested strategy has trained none, or not with a schedule from measurements, and why."""
@@ -179,8 +188,7 @@ class ControlPlane:
         """
         admit(schedule, unmeasured_machine(self.experiment, schedule), self.rough)
         final = plan_folder(self.folder, number)
-        draft = final.with_name(f".{final.name}")
-        shutil.rmtree(draft, ignore_errors=True)
+        draft = final.with_name(f".{final.name}-{id(self):x}")
         draft.mkdir()
         schedule.save(draft / "schedule.parquet")
         (draft / PLAN).write_text(json.dumps(asdict(PlanRecord(STAGES[number], schedule.name, number < len(STAGES) - 1))))
@@ -190,9 +198,7 @@ class ControlPlane:
                 stores = self._material.stores()
                 write_material(draft / "forms", stores, self._shipped)
                 self._shipped = {kind: set(store) for kind, store in stores.items()}
-        if self.abandoned:
-            raise TrainingEnded
-        draft.rename(final)
+        self._write(lambda: draft.rename(final))
 
     def _build(self, schedule: Schedule) -> None:
         """Build what each rank's program would prepare, by the same code."""
@@ -252,7 +258,7 @@ class ControlPlane:
         device = this_device(self.experiment.device)
         here = fingerprint(device) | sharing(self.experiment)
         fitted = fit(with_enough_samples(table, ENOUGH), device_name(device), here, self.experiment.seed, launch_ns(device))
-        fitted.save(self.folder / "costs.json")
+        self._write(lambda: fitted.save(self.folder / "costs.json"))
         times = [(schedule, mean_durations(passes)) for schedule, passes in seen]
         return CalibratedCosts(replace(fitted, extrapolate=True), self.rough, scale_factor(times, self.rough))
 
@@ -279,13 +285,16 @@ class ControlPlane:
             self._save()
 
     def _note(self, text: str, warn: bool = True) -> None:
-        if warn:
+        if warn and not self._abandoned:
             warnings.warn(text, ChronoscaleWarning, stacklevel=2)
         self.notes.append(text)
         self._save()
 
     def _save(self) -> None:
-        if self.abandoned:
-            return
         left = Control(self.activities, self.notes, self.missed)
-        write_text(self.folder / CONTROL, json.dumps(asdict(left), indent=1))
+        self._write(lambda: write_text(self.folder / CONTROL, json.dumps(asdict(left), indent=1)))
+
+    def _write(self, write: Callable[[], object]) -> None:
+        with self._writing:
+            if not self._abandoned:
+                write()
