@@ -265,7 +265,6 @@ def test_a_control_plane_whose_ranks_are_lost_writes_nothing_more(experiment, mo
             self.publish(1, training.COLD.plan(self.work, self.ranks, self.rough))
         finally:
             self._note("late")
-            self._fit([])
             ended.set()
 
     def lost(*_: object, **__: object) -> None:
