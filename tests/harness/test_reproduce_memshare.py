@@ -96,6 +96,7 @@ def run(kind: Kind, number: int, **names: object) -> Findings:
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
+    hooks.real.cache_clear()
 
 
 def point(dataset: str, strategy: str, gpus: int, batch: int = 3_000, divisor: int = 1, **settings: object) -> StudyPoint:
