@@ -38,9 +38,12 @@ def stored_rows() -> list[dict]:
 
 def colour(row: dict) -> str:
     """The verdict of a comparison, by the printed number that its ratio is of; within 5 % of 1 there is no side."""
-    ends = [(row[f"published{end}"], row[f"ours{end}"]) for end in ("", "_mean", "_high", "_low") if row.get(f"published{end}")]
-    pair = next((each for each in ends if each[1] and math.isclose(each[1] / each[0], row["ratio"], rel_tol=1e-6)), None)
-    if " over " not in row["what"] or row["what"].endswith(", share") or pair is None or min(pair) <= 0:
+    kinds = [end for end in ("", "_mean", "_low", "_high") if row.get(f"published{end}")]
+    several = ["_low", "_high"] if kinds == ["_low", "_high"] else kinds[:1]  # a number, a mean, both ends or the only one
+    published, ours = (math.prod(row[whose + end] or 0 for end in several) for whose in ("published", "ours"))
+    pair = tuple(max(value, 0) ** (1 / len(several)) for value in (published, ours)) if several else (0, 0)
+    times = any(words in row["what"] for words in (" over ", "speed-up", "speedup"))
+    if not times or row["what"].endswith(", share") or min(pair) <= 0:
         return "other"
     logs = [0 if abs(math.log(value)) <= math.log(1.05) else math.log(value) for value in pair]
     if logs[0] * logs[1] < 0:
