@@ -105,6 +105,7 @@ def test_the_half_life_is_the_one_that_validates_best(protocol):
     assert tried[half_life] == max(tried.values()) == naive.tested(protocol, answers)[0]
 
 
+@pytest.mark.slow
 def test_without_the_package_one_line_says_what_to_install():
     folder = ROOT / "benchmarks"
     lines = ["import runpy, sys", "sys.modules['torch_geometric'] = None", f"sys.argv = [{str(folder)!r}, 'stream_rivals', 'rivals=pyg']"]

@@ -167,6 +167,7 @@ print(*peaks)
 """
 
 
+@pytest.mark.slow
 def test_converting_and_describing_a_million_events_stays_below_twice_their_size(tmp_path: Path) -> None:
     """Of a process of its own, at its highest, beyond what it was before; pages of mapped files count."""
     for name, events in (("small", 1_000), ("large", 1_000_000)):

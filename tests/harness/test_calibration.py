@@ -254,6 +254,7 @@ def test_what_another_process_does_is_noise() -> None:
         other.communicate(b"\n")
 
 
+@pytest.mark.slow
 def test_a_noisy_validation_is_repeated_and_says_so(experiment, inline, monkeypatch, capsys):
     """Three times, the quietest is kept; table, JSON and report say that it is not to be believed."""
     levels = iter([0.5, 0.2, 0.3])

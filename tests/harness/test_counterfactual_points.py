@@ -20,6 +20,7 @@ SIZES = {"divisor": 20, "batch": 100, "least": 3}
 PEMS = {"paper": "pgt-i", "dataset": "pems", "model": "pgt-dcrnn", "cluster": "polaris", "strategy": "dist-index", "gpus": 4}
 
 
+@pytest.mark.slow
 def test_remote_rows_are_convolved_with_as_many_edges_as_own_ones() -> None:
     parted, whole = (replayed(StudyPoint.of({**REAL, "strategy": name})) for name in ("distdgl", "real-l"))
     cut = parted.workload.partition

@@ -106,6 +106,7 @@ def test_a_command_prints_and_keeps_what_it_does_without(file, inline, cut, simu
     assert kept("here") == kept("there") and len(kept("there")) > 3
 
 
+@pytest.mark.slow
 def test_what_no_cluster_simulates_is_done_here(file, cut, simulated, capsys, address):
     """A point that its data refuse; a strategy that, on the GPUs that failures leave, plans with other parts of the graph."""
     names = {**STUDY["names"]["KEYS"], "training": {"group_size": 40}}

@@ -69,6 +69,7 @@ def test_real_data_are_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
         epoch("los_loop", EVENTS)
 
 
+@pytest.mark.slow
 def test_volumes_that_are_printed() -> None:
     """21 of 49 and 13 of 49 GB; and what Table 1 leaves of 49."""
     findings = figure_8()

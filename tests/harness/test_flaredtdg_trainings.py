@@ -31,7 +31,7 @@ def test_a_training_is_a_run_of_its_settings() -> None:
 @pytest.mark.parametrize(
     ("dataset", "name", "split", "steps", "nodes"),
     [
-        ("events_small", "esdg", "whole", 1, 1_153),
+        pytest.param("events_small", "esdg", "whole", 1, 1_153, marks=pytest.mark.slow),
         ("growth_small", "esdg", "whole", 1, 1_000),
         pytest.param("events_small", OURS, "crossed", 14, 1_153, marks=pytest.mark.slow),
     ],

@@ -78,6 +78,7 @@ def test_a_graph_of_a_kind_is_trained_on(folder, inline, graph):
     assert (stored.edge_index.shape[1] > 0) == (graph["kind"] != "none") and str(stored.account["graph"]).startswith(graph["kind"])
 
 
+@pytest.mark.slow
 def test_other_places_begin_another_run(folder, inline, capsys):
     file = written(graph={"kind": "knn", "path": "places.csv", "neighbours": 2})
     command("simulate", file)

@@ -62,6 +62,7 @@ def test_without_a_gpu_it_is_refused_in_one_line(tmp_path: Path, capsys: pytest.
     )
 
 
+@pytest.mark.slow
 @NEEDS_COMPILER
 def test_a_run_says_and_keeps_what_was_captured(gpu: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two passes come before the one that is timed; what was not captured is warned of; a run of the other launch is another setting."""

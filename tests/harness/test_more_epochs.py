@@ -36,6 +36,7 @@ def losses(folder: Path) -> list[tuple[float, ...]]:
     return [record.losses for record in epoch_records(folder)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("strategy", ["psg", "real-g+", "flaredtdg"])
 def test_snapshots_go_on(experiment, inline, capsys, strategy):
     """The same run, and what a run of so many has; one of fewer is a new one."""

@@ -89,6 +89,7 @@ def test_a_profile_that_is_used_again_is_named_with_its_age_and_load(experiment,
     assert "costs are those that small-profile-1 fitted" in Path("page/report.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("key", [{"bus": "20MB"}, {"network": "20MB"}, {"network_latency": 0.001}])
 def test_a_rate_is_told_of_a_profile_and_a_report(experiment, inline, key):

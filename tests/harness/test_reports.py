@@ -79,6 +79,7 @@ def test_a_path_whose_content_has_changed_is_another_dataset(experiment, capsys)
     assert len(data["sections"]) == 2 and all("content of graphs" in section["title"] for section in data["sections"])
 
 
+@pytest.mark.slow
 def test_what_is_deleted_from_a_run_gets_a_line(validated, experiment, capsys):
     validated()
     run = Path("runs/small-validate-1")

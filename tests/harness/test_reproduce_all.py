@@ -161,6 +161,7 @@ def test_what_is_timed_runs_alone_after_all_else(studies, monkeypatch):
     assert ran == [("study-1", 2), ("study-2", 2), ("study-4", 2), ("study-3", 8)] and {one.status for one in made} == {"failed"}
 
 
+@pytest.mark.slow
 def test_processes_make_the_same(studies, capsys):
     command("reproduce", "all", "--workers", 2)
     lines, out = told(capsys)

@@ -96,6 +96,7 @@ def test_a_run_goes_on_on_other_machines_and_says_so(on: SetMachines, experiment
     assert [*Path("runs").iterdir()] == [folder] and Run(folder).machines == {"machines": "c (1), b (1)"}
 
 
+@pytest.mark.slow
 def test_a_profile_of_other_machines_serves_no_other(on: SetMachines, experiment, inline) -> None:
     settings = check({**EXPERIMENT, "ranks": [1], "repeats": 2}, "x")
     on(("a", 1, 8, 0), ("b", 1, 8, 0))

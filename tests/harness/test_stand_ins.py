@@ -29,6 +29,7 @@ def test_counts_are_of_the_published_size_at_any_size() -> None:
     assert factor("rec_amazon", LARGER) == factor("rec_amazon") // 2
 
 
+@pytest.mark.slow
 def test_fewer_rows_are_read_where_there_are_communities() -> None:
     larger, mixed = (partition("rec_amazon", 4, 0.1, made) for made in (LARGER, MIXED))
     assert mixed.halo.sum() < 0.95 * larger.halo.sum() and mixed.rows.sum() == larger.rows.sum() == 7 * statistics("rec_amazon").num_nodes

@@ -41,6 +41,7 @@ def training(name: str) -> Path:
     return Path("runs") / f"{name}-train-1" / "train"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_training_is_that_of_processes(write: Write, capsys: pytest.CaptureFixture[str], family: str) -> None:
     """Losses and scores of every epoch, and of the test, on two ranks; no times."""

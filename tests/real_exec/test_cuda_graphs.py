@@ -83,7 +83,7 @@ def same(one: float | np.ndarray | Tensor, other: float | np.ndarray | Tensor) -
     return bool(np.abs(one - other).max() <= CLOSE * max(np.abs(one).max(), 1e-3))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("model", "name"), CAPTURED)
 def test_graphs_compute_what_rows_do(jobs: dict[str, Job], model: str, name: str) -> None:
     """Losses, scores and parameters of every epoch; each epoch changes the parameters. A batch's graph is replayed in the epoch that
@@ -109,6 +109,7 @@ def test_one_graph_serves_all_batches_of_a_size(jobs: dict[str, Job]) -> None:
     assert done[1].launched == LaunchSummary(6, 3)
 
 
+@pytest.mark.slow
 def test_a_trace_has_a_row_for_each_graph_and_what_is_outside(jobs: dict[str, Job]) -> None:
     done, _ = trained(jobs["pgt-dcrnn"], "index", "graph", 3)
     trace, whole = done[-1].trace, done[0].trace

@@ -154,7 +154,7 @@ def run(program: Program) -> None:
     program.finish()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("made", "model", "way"), PROGRAMS, ids=lambda value: getattr(value, "__name__", value))
 def test_one_of_several_ranks_on_snapshots(made: Callable[..., Program], model: str, way: str) -> None:
     """The others say nothing."""

@@ -65,7 +65,7 @@ def test_every_descriptor_is_in_range(graph, ranks, shape):
             covers(result, planner.plan(work, ranks, COSTS))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("graph", "model", "layers"), fast(list(product(GRAPHS, ("wd-gcn", "gat-lstm", "evolvegcn-o"), (1, 2))), lambda _, row: row[2] == 1)
 )
@@ -101,7 +101,7 @@ WINDOWED = [("t-gcn", Decay(2, 4, 0.2), "exact"), ("evolvegcn-h", Decay(1, 3, 0.
 WINDOWED += [("t-gcn", Decay(1, 4, 0.3, lags=(4,)), "exact"), ("evolvegcn-o", Decay(2, 3, 0.5), "as-published")]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("graph", "ranks", "given"), in_turn(WINDOWED, (1, 2), (0, 1, 3)))
 def test_every_descriptor_of_a_window_is_in_range(graph, ranks, given, monkeypatch, request):
     """Of every strategy on blocks, in any epoch: other draws of chunks than those that were timed."""
