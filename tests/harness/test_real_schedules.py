@@ -60,7 +60,9 @@ def test_the_paper_lies_where_pairs_win():
     rows = findings.rows.set_index("what")
     assert rows.loc["arxiv on 8 GPUs, 2 plans", "real-g over pairs"] < 0.9
     assert rows.loc["arxiv on 8 GPUs, 2 plans", "groups a GPU"] == 12
-    assert findings.notes[0].startswith("**The paper's data lie where pairs that need no scheduler win**: in 2 plans")
+    assert findings.notes[0].startswith(
+        "**By a datasheet's costs the paper's data lie where pairs that need no scheduler beat Algorithm 1**: in 2 plans"
+    )
 
 
 def test_a_studys_finding_stands_before_its_rows():

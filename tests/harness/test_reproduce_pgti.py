@@ -15,6 +15,7 @@ from one_rank import here, inline_ranks
 from small_studies import measured, names_of, replayed, run_registered, study_of
 
 from chronoscale.batching.signals.windows import Windows
+from chronoscale.errors import UserError
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.reproduce.registry import Kind
 from chronoscale.harness.study import execution as executed
@@ -349,3 +350,10 @@ def test_what_is_solved_from_printed_numbers_is_called_that() -> None:
 def test_kernels_of_an_epoch_by_hand() -> None:
     one = replayed(on_polaris("index", dataset="pems_bay"))
     assert kernels(one) == int(one.schedule.kernels.sum())
+
+
+@pytest.mark.parametrize(("kind", "number"), [("table", 5), ("figure", 8)])
+def test_what_needs_data_says_which_are_not_there(kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHRONOSCALE_DATA", "/nowhere")
+    with pytest.raises(UserError, match=r"^dataset '\w+': no file /nowhere/.*; set CHRONOSCALE_DATA to .*; without it "):
+        study_of("pgt-i", kind, number)

@@ -81,9 +81,12 @@ def run(
         return results
 
     results = evaluate(grids.tasks)
-    names |= grids.evaluated(results)
-    rows = rows_of(study, names)
-    names["rows"] = rows
+    try:
+        names |= grids.evaluated(results)
+        names["rows"] = rows = rows_of(study, names)
+    except UserError as error:
+        lacking = next((one.message for one in results if one.status == "refused"), "")
+        raise UserError(f"{lacking}; without it {error}" if lacking else str(error)) from error
     claims: list[Claim] = []
     for i, claim in enumerate(study.conclusions):
         with place(f"conclusions[{i}]"):
