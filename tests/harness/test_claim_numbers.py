@@ -37,7 +37,7 @@ def ends(line: dict, whose: str) -> tuple[float, float, float] | None:
 
 def numbers(paper: str, claim: dict) -> list[tuple[float, float, float, float, tuple]]:
     """Ours (low, mean, high), points, and printed, of each row or pair of rows that a claim names."""
-    found = []
+    entries = []
     for evidence in claim["ours"]:
         stored = json.loads((ROOT / f"results/{paper}/{evidence['study']}.json").read_text())["rows"]
         lines = {line["what"]: line for line in stored if "what" in line}
@@ -67,8 +67,8 @@ def numbers(paper: str, claim: dict) -> list[tuple[float, float, float, float, t
             of = [(case, each) for case, each in of if each[4]]
             cases = list(dict.fromkeys(case for case, _ in of))
             of = [(case, min(each for of_case, each in of if of_case == case)) for case in cases]
-        found += [each for _, each in of]
-    return found
+        entries += [each for _, each in of]
+    return entries
 
 
 def together(triples: list[tuple[float, ...]], end: str, points: list[float]) -> float:
@@ -107,12 +107,12 @@ def test_every_claim_is_judged_as_a_second_reading_of_the_files_judges_it(scored
             if "not_testable" in claim:
                 expected.append((paper, claim["claim"], "mean", None, None, "not testable here"))
                 continue
-            found = numbers(paper, claim)
+            entries = numbers(paper, claim)
             for end in ("low", "mean", "high"):
                 if end not in claim and claim.get("in_rows") != end:
                     continue
-                both = [each for each in found if each[4]]
-                some = both if end == "mean" else found
+                both = [each for each in entries if each[4]]
+                some = both if end == "mean" else entries
                 ours = together([each[:3] for each in some], end, [each[3] for each in some])
                 printed = claim.get(end) or together([each[4] for each in both], end, [1] * len(both))
                 verdict = judged(claim.get("measure", "times"), printed, ours)

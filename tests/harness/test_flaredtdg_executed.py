@@ -7,6 +7,7 @@ from small_studies import run_registered
 
 from chronoscale.harness.reproduce import pages, registry
 from chronoscale.harness.study import evaluation
+from chronoscale.harness.study.findings import set_aside
 from chronoscale.harness.study.hooks import flaredtdg_executed as executed
 from chronoscale.harness.study.point import StudyPoint
 
@@ -24,7 +25,7 @@ def test_data_that_are_absent_are_skipped_with_a_line_each(kind, number, tmp_pat
     assert len(findings.rows) and "–" in pages.markdown(study, findings) and not findings.drawings
 
 
-def fake(one: StudyPoint) -> dict[str, object]:
+def known_figures(one: StudyPoint) -> dict[str, object]:
     """Known figures, in place of minutes of training."""
     full, epochs = one.setting("full", 2), one.setting("epochs")
     error = {OURS: 0.5, "full-history": 0.4, "recent-only": 1.0}.get(one.strategy, 2.0) + full / 100
@@ -35,9 +36,9 @@ def fake(one: StudyPoint) -> dict[str, object]:
 
 @pytest.fixture
 def known(monkeypatch) -> None:
-    fake.__module__ = executed.__name__
+    known_figures.__module__ = executed.__name__
     monkeypatch.setattr(evaluation, "_DONE", {})
-    monkeypatch.setattr(executed, "training", fake)
+    monkeypatch.setattr(executed, "training", known_figures)
     monkeypatch.setattr(executed, "months", months)
 
 
@@ -77,14 +78,15 @@ def test_table_6_divides_test_errors_seed_by_seed(converged) -> None:
     findings = run_registered(registry.find("flaredtdg", "table", 6), quick=False)
     rows = findings.rows.set_index("what")
     assert len(rows) == 3 * 2 * 2 + 2
-    one = rows.loc["uci_messages, t-gcn, test MSE of flaredtdg over full-history"]
-    assert (one["ours_low"], one["ours_high"], one["points"]) == (pytest.approx(0.52 / 0.42), pytest.approx(0.5 / 0.4), 3)
+    whole = rows.loc["uci_messages, t-gcn, test MSE of flaredtdg over full-history"]
+    assert (whole["ours_low"], whole["ours_high"], whole["points"]) == (pytest.approx(0.52 / 0.42), pytest.approx(0.5 / 0.4), 3)
     equal = rows.loc["uci_messages, evolvegcn, test MSE of flaredtdg over recent-only, every snapshot"]
     assert equal["ours_mean"] == pytest.approx(np.mean([2 * (0.4 + seed / 100) / (0.9 + seed / 100) for seed in range(3)]))
-    assert "(uci_messages), one ratio a seed; best after 65 steps, of 200 targets an epoch, full-history after 115, of 200" in one["why"]
+    assert "(uci_messages), one ratio a seed; best after 65 steps, of 200 targets an epoch, full-history after 115, of 200" in whole["why"]
     assert "of 300 targets" in equal["why"]
     monthly = rows.loc["math_overflow_monthly, t-gcn, test MSE of flaredtdg over full-history"]
     assert (monthly["ours_low"], monthly["points"]) == (pytest.approx(2 * 0.52 / 0.42), 3) and "(math_overflow_monthly)" in monthly["why"]
+    assert monthly["aside"] == "other data for the same printed range" and not set_aside(whole), "a printed range is scored once"
     assert "seed in 7 of 14 rows: uci_messages, t-gcn, full-history; uci_messages, t-gcn, full-history, every sn" in findings.notes[0]
     assert findings.notes[0].endswith("below it with every seed in 5."), "EvolveGCN's recent-only is met by seed 0"
     better = sum(settled(record)["test"] < 0.45 for record in trained_points())

@@ -36,6 +36,15 @@ def table_1() -> Findings:
     return run_registered(registry.find("flaredtdg", "table", 1), quick=True)
 
 
+def test_what_gives_the_printed_and_bounds_that_hold_are_set_aside() -> None:
+    """But for a width that the paper prints, papers100M's."""
+    rows = table_1().rows
+    aside = dict(rows[rows["aside"].notna()][["what", "aside"]].to_numpy())
+    features = {f"{name}, features of a snapshot, GB" for name in ("rec_amazon", "soc_youtube", "soc_bitcoin")}
+    assert {what for what, why in aside.items() if "width" in why} == features
+    assert all("at least" in what for what, why in aside.items() if why == "a bound, which ours keeps") and len(aside) > len(features)
+
+
 @pytest.mark.parametrize("number, sets", [(3, 5), (4, 5), (5, 5), (6, 3), (7, 3), (8, 3), (9, 3), (10, 3), (11, 3)])
 def test_tables_have_every_point_once(number: int, sets: int) -> None:
     assert list(by_point(number)) == [(name, model) for name in SETS[:sets] for model in MODELS]

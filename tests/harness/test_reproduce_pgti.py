@@ -167,6 +167,8 @@ def test_counted_and_simulated_studies(kind: Kind, number: int, named: str) -> N
 def test_figures_9_and_10() -> None:
     ten = run("figure", 10).rows
     assert ten["ratio"].iloc[:2].to_numpy() == pytest.approx(1, abs=0.06)
+    assert ten.set_index("what").loc["dist-index, preparation, s", "aside"] == "a bound, which ours keeps"
+    assert {*run("table", 1).rows["aside"]} == {"units and horizons that give the printed"}
     nine = run("figure", 9)
     assert "does not come out" in " ".join(nine.notes)
     rates = nine.tables["implied"]["GB/s, all workers"]

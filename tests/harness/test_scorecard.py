@@ -94,11 +94,13 @@ def test_ranges_and_speed_ups_are_compared(results):
     ranges += [
         row(f"{what}", Range(strategy="a", over="b", mean=1.2), [1.0], "") for what in ("a test with a, speed-up", "I/O speedup", "MB")
     ]
+    ranges += [row("b over c", Range(strategy="b", over="c", low=0.5, high=2), [0.25, 1.0], "")]
     store("figure-8", "simulated", False, Path("results/real"), lambda: Findings(pd.DataFrame(ranges)))
     ((_, _, score), _) = scorecards(Path("results"))[0].figures
-    assert [one.what for one in score.comparisons] == ["a over b", "a over c", "a test with a, speed-up", "I/O speedup"]
-    assert [one.verdict for one in score.comparisons] == ["reversed", "larger", "smaller", "smaller"]
+    assert [one.what for one in score.comparisons] == ["a over b", "a over c", "a test with a, speed-up", "I/O speedup", "b over c"]
+    assert [one.verdict for one in score.comparisons] == ["reversed", "larger", "smaller", "smaller", "larger"]
     assert score.comparisons[0].published == pytest.approx((1.4 * 5.2) ** 0.5) and score.near == 3
+    assert score.comparisons[-1].published == 1, "of both ends, though either has the same ratio"
 
 
 def test_the_command_says_what_holds(results, capsys):

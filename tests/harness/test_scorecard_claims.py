@@ -325,8 +325,8 @@ def test_a_band_is_of_one_comparison() -> None:
         with pytest.raises(UserError, match=f"it: figure-8 has {told}"):
             joint_band("it", Evidence(study="figure-8", rows="*", conclusion=conclusion), result, CLAIMS[0])  # type: ignore[arg-type]
     for name, printed in (("b", nan), ("c", 2.0)):
-        one = Evidence(study="figure-8", rows="*", conclusion=f"a over {name}")
-        band = joint_band("it", one, result, CLAIMS[0])  # type: ignore[arg-type]
+        evidence = Evidence(study="figure-8", rows="*", conclusion=f"a over {name}")
+        band = joint_band("it", evidence, result, CLAIMS[0])  # type: ignore[arg-type]
         assert (band.high, band.printed) == (3.0, pytest.approx(printed, nan_ok=True))
 
 

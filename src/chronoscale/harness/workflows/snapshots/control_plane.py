@@ -97,7 +97,7 @@ def train(
     try:
         with telling_what_is_kept(job):
             launch(job, ranks, folder, entry=ENTRY, is_stopped=lambda: plane.failure is not None)
-    except BaseException:
+    except BaseException:  # whatever ends the ranks early, also Ctrl-C; it goes on
         plane.abandon()
         raise
     finally:
